@@ -1,0 +1,58 @@
+# What it takes: Linux x86_64, Go 1.26, Python 3, make and git.
+# Everything fetched or built stays in bin/, .run/ and .tools/ of the checkout.
+
+TOOLS       := $(CURDIR)/.tools/bin
+# Named by version, so that a new pin installs and an old one is never taken for it.
+STATICCHECK := $(TOOLS)/v0.8.2/staticcheck
+BUF         := $(TOOLS)/v1.75.0/buf
+PROTOC_GO   := $(TOOLS)/v1.36.12/protoc-gen-go
+
+# The usual checks, and each package and exported name documented in the usual form.
+CHECKS := inherit,ST1000,ST1016,ST1020,ST1021,ST1022
+
+# The race detector needs a C compiler. Where there is none, zig is one, and comes from PyPI.
+NEED_CC := command -v $${CC:-gcc} >/dev/null || { zig=$$(.ci/pypi ziglang 0.15.2)/ziglang/zig || exit 1; \
+	export CGO_ENABLED=1 CC="$$zig cc" ZIG_GLOBAL_CACHE_DIR=$(CURDIR)/.tools/zig-cache; }
+
+.DEFAULT_GOAL := help
+.PHONY: help build test lint envoys demo proto bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## bin/weir and bin/weirlab
+	go build -trimpath -o bin/ ./cmd/weir ./cmd/weirlab
+
+test: lint envoys ## vet, lint, and every test: unit, fuzz seeds, real Envoy, race detector on (TESTFLAGS=-v)
+	@$(NEED_CC); go test -race $(TESTFLAGS) ./...
+
+lint: $(STATICCHECK) ## go vet, staticcheck, gofmt
+	go vet ./...
+	$(STATICCHECK) -checks $(CHECKS) ./...
+	@bad=$$(gofmt -l $$(go list -f '{{.Dir}}' ./...)) && { [ -z "$$bad" ] || { echo "gofmt needed: $$bad"; exit 1; }; }
+
+envoys: ## fetch the Envoys that the tests use into .tools/
+	@for version in $$(cat envoy/versions); do envoy/get.sh $$version >/dev/null || exit 1; done
+
+demo: build ## the same load without weir and with it, one table (KEEP=1 stays up; MODE=streamed)
+	@envoy=$$(envoy/get.sh) && exec bin/weirlab demo -envoy "$$envoy" $(if $(KEEP),-keep) $(if $(MODE),-mode $(MODE))
+
+proto: $(BUF) $(PROTOC_GO) ## generate the Go code of proto/weir/v1, which is committed
+	$(BUF) generate proto --template '{"version": "v2", "plugins": [{"local": "$(PROTOC_GO)", "out": "proto", "opt": ["paths=source_relative"]}]}'
+
+bench: ## benchmarks with allocations
+	go test -run '^$$' -bench . -benchmem ./...
+
+clean: ## remove bin/, .run/ and .tools/
+	rm -rf bin .run .tools
+
+$(STATICCHECK):
+	@echo "installing staticcheck into .tools/ (about 30 s)"
+	@GOBIN=$(@D) go install honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+$(BUF):
+	@echo "installing buf into .tools/ (about 70 s)"
+	@GOBIN=$(@D) go install github.com/bufbuild/buf/cmd/buf@v1.75.0
+
+$(PROTOC_GO):
+	@GOBIN=$(@D) go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12

@@ -1,0 +1,37 @@
+package step
+
+import "time"
+
+// Stats is a replica's gauges and its counters since New. In a run without preemptions and aborts, once
+// idle, Prompt = Queries = Prefilled + Hits.
+type Stats struct {
+	Arriving int // in the API server
+	Waiting  int // in the queue, preempted ones included
+	Running  int
+	KVUsed   int // blocks held by running sequences
+	KVBlocks int // all blocks
+
+	Queries     int64 // prompt tokens of sequences admitted for the first time
+	Hits        int64 // of those, found in the cache
+	Prompt      int64 // prompt tokens of sequences that gave their first token
+	Cached      int64 // of those, found in the cache
+	Prefilled   int64 // tokens computed in prefill, again after a preemption included
+	Generated   int64 // answer tokens
+	Preemptions int64
+	Finished    int64
+	Aborted     int64
+	Steps       int64
+	Busy        time.Duration // time inside steps
+}
+
+// KVUsage is the share of KV memory held, 0 to 1.
+func (s *Stats) KVUsage() float64 { return float64(s.KVUsed) / float64(s.KVBlocks) }
+
+// Stats returns the state at the time of the last Advance, Submit or Abort.
+func (r *Replica) Stats() Stats {
+	s := r.stats
+	s.Arriving, s.Waiting, s.Running = len(r.arriving), len(r.queue)+len(r.resumed), len(r.running)
+	s.KVBlocks = r.cache.size()
+	s.KVUsed = s.KVBlocks - r.cache.free
+	return s
+}

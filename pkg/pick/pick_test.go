@@ -1,0 +1,411 @@
+package pick
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirproxy/weir/pkg/chain"
+	"github.com/weirproxy/weir/pkg/pool"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time { return epoch.Add(time.Duration(seconds * 1e9)) }
+
+// newPool returns n idle replicas. Their prefill is 28 us a token, so 18,000 tokens reach tau.
+func newPool(n int) *pool.Pool {
+	cfg, _ := pool.Default("8B")
+	endpoints := make([]string, n)
+	for i := range endpoints {
+		endpoints[i] = fmt.Sprintf("10.0.%d.%d:8000", i/250, i%250+1)
+	}
+	return pool.New("llm", endpoints, cfg)
+}
+
+func promptChain(seed uint64, n int) chain.Chain {
+	rng := rand.New(rand.NewPCG(seed, 9))
+	c := make(chain.Chain, n)
+	for i := range c {
+		c[i] = chain.Hash(rng.Uint64())
+	}
+	return c
+}
+
+// query is a request of a prompt of these blocks, and its home.
+func query(p *pool.Pool, c chain.Chain) *Query {
+	q := &Query{Chain: c, Prompt: float64(len(c) * chain.BlockTokens), Output: 256, Key: 7, Home: -1}
+	if len(c) > 0 {
+		q.Key = uint64(c[0])
+		q.Home = p.Home(q.Key)
+	}
+	q.Lookup(p)
+	return q
+}
+
+func charge(p *pool.Pool, now time.Time, slot int, uncached float64) *pool.Lease {
+	l := &pool.Lease{}
+	p.Charge(now, l, p.Replicas[slot], pool.Load{Prompt: uncached, Uncached: uncached, Output: 100})
+	return l
+}
+
+// warm has the replica hold the chain.
+func warm(p *pool.Pool, slot int, c chain.Chain) {
+	x := p.Replicas[slot].Index
+	x.Unpin(c, x.Pin(c, 0))
+}
+
+// slowCosts is the formula of DESIGN.md, section 4, as it is written there.
+func slowCosts(p *pool.Pool, q *Query, now time.Time) []float64 {
+	costs := make([]float64, len(p.Replicas))
+	waits := 0.0
+	for _, r := range p.Replicas {
+		v := r.View(now)
+		waits += v.Backlog * v.Prefill
+	}
+	m := 1.0
+	if p.Work() > 0 {
+		m = 1 + math.Min(waits/float64(len(p.Replicas))/p.Work(), 20)
+	}
+	for i, r := range p.Replicas {
+		v := r.View(now)
+		u := math.Max(q.Prompt-64*float64(r.Index.Match(q.Chain)), 1)
+		if q.Discount && i == q.Home {
+			u *= 0.2
+		}
+		k := math.Min(v.KV, 0.98)
+		costs[i] = v.Backlog*v.Prefill + u*v.Prefill*m + 0.01*q.Output*v.Decode + 0.1*v.Decode*k/(1-k)
+	}
+	return costs
+}
+
+func TestBestAgreesWithTheFormula(t *testing.T) {
+	differ := 0
+	for seed := range uint64(400) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		n := 1 + rng.IntN(12)
+		p := newPool(n)
+		chains := make([]chain.Chain, 5)
+		for i := range chains {
+			chains[i] = promptChain(seed*10+uint64(i), 1+rng.IntN(100))
+		}
+		for range rng.IntN(40) {
+			now := at(rng.Float64())
+			slot := rng.IntN(n)
+			charge(p, now, slot, 1+float64(rng.IntN(20_000)))
+			p.Replicas[slot].Index.Pin(chains[rng.IntN(5)][:1], rng.IntN(2000))
+			warm(p, rng.IntN(n), chains[rng.IntN(5)])
+			if rng.IntN(3) == 0 {
+				p.Replicas[slot].Observe(now, pool.Sample{At: now, KV: rng.Float64(), HasKV: true})
+			}
+		}
+		now := at(1 + rng.Float64())
+		c := chains[rng.IntN(5)]
+		q := query(p, c[:rng.IntN(len(c)+1)])
+		q.Prompt += float64(rng.IntN(60))
+		q.Output, q.Discount = float64(rng.IntN(1000)), rng.IntN(2) == 0
+		got, costs := Best(now, p, q), slowCosts(p, q, now)
+		if want := slices.Min(costs); math.Abs(got.Cost-want) > 1e-9*want || math.Abs(costs[got.First.Slot]-want) > 1e-9*want {
+			t.Fatalf("seed %d: cost %v on %d, want %v of %v", seed, got.Cost, got.First.Slot, want, costs)
+		}
+		u := max(q.Prompt-float64(64*got.First.Index.Match(q.Chain)), 1)
+		if want := (pool.Load{Prompt: q.Prompt, Uncached: u, Output: q.Output}); got.Load != want {
+			t.Fatalf("seed %d: load %+v, want %+v: the discount must not reach it", seed, got.Load, want)
+		}
+		if got.View != got.First.View(now) || got.Matched != got.First.Index.Match(q.Chain) {
+			t.Fatalf("seed %d: view %+v, matched %d", seed, got.View, got.Matched)
+		}
+		if n == 1 {
+			if got.Second != nil {
+				t.Fatalf("seed %d: a second choice in a pool of one", seed)
+			}
+			continue
+		}
+		others := slices.Delete(slices.Clone(costs), got.First.Slot, got.First.Slot+1)
+		if want := slices.Min(others); got.Second == got.First || math.Abs(costs[got.Second.Slot]-want) > 1e-9*want {
+			t.Fatalf("seed %d: second costs %v, want %v", seed, costs[got.Second.Slot], want)
+		}
+		if costs[got.First.Slot] < 0.99*costs[got.Second.Slot] {
+			differ++
+		}
+	}
+	if differ < 200 {
+		t.Errorf("first and second differ in %d of 400 pools: the test is too weak", differ)
+	}
+}
+
+func TestTiesGoToTheHome(t *testing.T) {
+	p := newPool(16)
+	first, second := map[int]int{}, map[int]bool{}
+	for i := range uint64(2000) {
+		q := query(p, promptChain(i, 3))
+		got := Best(epoch, p, q)
+		if got.First.Slot != q.Home {
+			t.Fatalf("an idle pool: picked %d, home is %d", got.First.Slot, q.Home)
+		}
+		for _, r := range p.Replicas {
+			if r != got.First && p.Score(q.Key, r.Slot) > p.Score(q.Key, got.Second.Slot) {
+				t.Fatalf("second is %d and %d scores higher", got.Second.Slot, r.Slot)
+			}
+		}
+		first[got.First.Slot]++
+		second[got.Second.Slot] = true
+	}
+	for slot := range p.Replicas {
+		if first[slot] < 60 || !second[slot] {
+			t.Errorf("replica %d is first for %d of 2000 and second for some: %v", slot, first[slot], second[slot])
+		}
+	}
+}
+
+// A prompt without blocks has a key of its own each time: ties go round.
+func TestTiesWithoutAPrefixGoRound(t *testing.T) {
+	p := newPool(8)
+	count := make([]int, 8)
+	for i := range uint64(4000) {
+		q := &Query{Prompt: 10, Output: 10, Key: i, Home: -1}
+		q.Lookup(p)
+		count[Best(epoch, p, q).First.Slot]++
+	}
+	if slices.Min(count) < 400 || slices.Max(count) > 600 {
+		t.Errorf("picks by replica: %v of 4000", count)
+	}
+}
+
+func TestHomeDiscount(t *testing.T) {
+	c := promptChain(1, 100) // 6,400 tokens
+	p := newPool(4)
+	q := query(p, c)
+	away := (q.Home + 1) % 4
+	charge(p, epoch, q.Home, 3000) // less than the 5,120 tokens that the discount is worth
+	if got := Best(epoch, p, q); got.First.Slot == q.Home {
+		t.Error("without the discount the busy home is picked")
+	}
+	q.Discount = true
+	if got := Best(epoch, p, q); got.First.Slot != q.Home {
+		t.Error("with the discount the home is not picked")
+	}
+	warm(p, away, c)
+	q.Lookup(p)
+	if got := Best(epoch, p, q); got.First.Slot != away {
+		t.Error("a home is preferred to a replica that holds the prompt")
+	}
+	q.Home = -1
+	if got := Best(epoch, p, q); got.First.Slot != away {
+		t.Error("without a home the holder is not picked")
+	}
+}
+
+// Idle, a miss costs its own time; behind a backlog it costs a multiple, and affinity hardens.
+func TestAffinityHardensWithBacklog(t *testing.T) {
+	c := promptChain(1, 50) // 3,200 tokens
+	p := newPool(2)
+	warm(p, 0, c)
+	q := query(p, c)
+	want := func(slot int, why string) {
+		t.Helper()
+		if got := Best(epoch, p, q); got.First.Slot != slot {
+			t.Errorf("picked %d, want %d: %s", got.First.Slot, slot, why)
+		}
+	}
+	l := charge(p, epoch, 0, 4000)
+	want(0, "m = 1 + 2000/4000 prices the miss at 4,800 tokens, and 4,000 are ahead")
+	l.Release(epoch)
+	charge(p, epoch, 0, 6000)
+	want(1, "m = 1 + 3000/4020 prices the miss at 5,600 tokens, and 6,000 are ahead")
+	charge(p, epoch, 0, 10_000)
+	charge(p, epoch, 1, 10_000)
+	want(0, "m = 1 + 13000/4140 prices the miss at 13,200 tokens, and 6,000 more are ahead")
+}
+
+// cases E4: one hot replica turned affinity off for every request.
+func TestOneHotReplicaLeavesTheOthersTheirAffinity(t *testing.T) {
+	p := newPool(8)
+	chains := make([]chain.Chain, 8)
+	for i := range chains {
+		chains[i] = promptChain(uint64(i), 60)
+		warm(p, i, chains[i])
+	}
+	for range 10 {
+		charge(p, epoch, 0, 4000) // 40,000 tokens: over twice the knee of 18,000
+	}
+	if v := p.Replicas[0].View(epoch); v.Wait < 2*v.Tau {
+		t.Fatalf("replica 0 waits %v s, not twice tau %v", v.Wait, v.Tau)
+	}
+	for i := 1; i < 8; i++ {
+		q := query(p, append(slices.Clone(chains[i]), promptChain(uint64(100+i), 5)...))
+		if got := Best(epoch, p, q); got.First.Slot != i || got.Matched != 60 {
+			t.Errorf("the prefix on idle replica %d went to %d, %d blocks matched", i, got.First.Slot, got.Matched)
+		}
+	}
+}
+
+func TestNaNNeverWins(t *testing.T) {
+	for slot := range 3 {
+		p := newPool(3)
+		p.Replicas[slot].Observe(epoch, pool.Sample{At: epoch, KV: math.NaN(), HasKV: true})
+		for i := range uint64(50) {
+			q := query(p, promptChain(i, 2))
+			q.Discount = true
+			if got := Best(epoch, p, q); got.First.Slot == slot || got.Second.Slot == slot || math.IsNaN(got.Cost) {
+				t.Fatalf("replica %d with a NaN gauge: first %d, second %d, cost %v", slot, got.First.Slot, got.Second.Slot, got.Cost)
+			}
+		}
+	}
+}
+
+func TestLoadHasAtLeastOneToken(t *testing.T) {
+	p := newPool(1)
+	c := promptChain(1, 10)
+	warm(p, 0, c)
+	q := query(p, c)
+	if got := q.LoadOn(0); got.Uncached != 1 || got.Prompt != 640 {
+		t.Errorf("a prompt that is held whole: %+v", got)
+	}
+	q.Prompt = 0
+	if got := q.LoadOn(0); got.Uncached != 1 {
+		t.Errorf("an empty prompt: %+v", got)
+	}
+}
+
+func TestRefreshFollowsTheIndex(t *testing.T) {
+	p := newPool(3)
+	c := promptChain(1, 10)
+	q := query(p, c)
+	warm(p, 1, c[:4])
+	q.Refresh(p)
+	if got := Best(epoch, p, q); got.First.Slot != 1 || got.Matched != 4 {
+		t.Errorf("picked %d with %d blocks, want 1 with 4", got.First.Slot, got.Matched)
+	}
+	p.Replicas[1].Index.Reset()
+	warm(p, 2, c)
+	q.Refresh(p)
+	if got := Best(epoch, p, q); got.First.Slot != 2 || got.Matched != 10 {
+		t.Errorf("picked %d with %d blocks, want 2 with 10", got.First.Slot, got.Matched)
+	}
+}
+
+// cases C1: a replica scraped idle once that then hangs must not keep winning.
+func TestSilentReplicaStopsWinning(t *testing.T) {
+	p := newPool(3)
+	idle := pool.Sample{At: epoch, HasRunning: true, HasWaiting: true, HasKV: true, HasTokens: true}
+	for _, r := range p.Replicas {
+		r.Observe(epoch, idle)
+	}
+	type running struct {
+		l   *pool.Lease
+		end float64
+	}
+	var live []running
+	early, late := 0, 0
+	for i := range 300 {
+		now := float64(i) / 10
+		live = slices.DeleteFunc(live, func(r running) bool {
+			if r.end <= now {
+				r.l.Release(at(now))
+			}
+			return r.end <= now
+		})
+		if i%10 == 0 && i > 0 {
+			for _, r := range p.Replicas[1:] {
+				r.Observe(at(now), pool.Sample{At: at(now), Tokens: float64(i), HasTokens: true, HasKV: true})
+			}
+		}
+		q := &Query{Prompt: 3000, Output: 256, Key: uint64(i), Home: -1}
+		q.Lookup(p)
+		got := Best(at(now), p, q)
+		l := &pool.Lease{}
+		p.Charge(at(now), l, got.First, got.Load)
+		switch {
+		case got.First.Slot != 0:
+			live = append(live, running{l, now + 1})
+		case now < 5:
+			early++
+		default:
+			late++
+		}
+	}
+	if early == 0 {
+		t.Error("the replica got nothing while it still could be idle")
+	}
+	if late > 5 {
+		t.Errorf("the silent replica got %d of the last 250 requests, %d before", late, early)
+	}
+}
+
+// benchPool is a pool that is busy at now and holds a prompt of 128 KiB everywhere.
+func benchPool(n int, now time.Time) (*pool.Pool, *Query) {
+	p := newPool(n)
+	c := promptChain(1, 512)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i, r := range p.Replicas {
+		for s := range uint64(3) {
+			warm(p, i, promptChain(1000+3*uint64(i)+s, 512))
+		}
+		warm(p, i, c)
+		for range 16 {
+			charge(p, now, i, float64(rng.IntN(1000)))
+		}
+		r.Observe(now, pool.Sample{At: now, KV: rng.Float64(), HasKV: true, Tokens: 1, HasTokens: true})
+	}
+	return p, query(p, c)
+}
+
+var sizes = []int{8, 512}
+
+func TestPickAllocatesNothing(t *testing.T) {
+	for _, n := range sizes {
+		p, q := benchPool(n, epoch)
+		var l pool.Lease
+		if a := testing.AllocsPerRun(100, func() {
+			q.Lookup(p)
+			q.Refresh(p)
+			c := Best(epoch, p, q)
+			p.Charge(epoch, &l, c.First, c.Load)
+			l.Release(epoch)
+		}); a != 0 {
+			t.Errorf("%d replicas: %v allocations", n, a)
+		}
+	}
+}
+
+// BenchmarkPick is what picking adds to the critical section: the argmin and the charge, and the release of
+// another request so that load stays.
+func BenchmarkPick(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			now := time.Now() // with a monotonic part, as on the wire
+			p, q := benchPool(n, now)
+			var leases [64]pool.Lease
+			i := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				now = now.Add(20 * time.Microsecond)
+				l := &leases[i%len(leases)]
+				l.Release(now)
+				c := Best(now, p, q)
+				p.Charge(now, l, c.First, c.Load)
+				i++
+			}
+		})
+	}
+}
+
+// BenchmarkMatch is the lookup of a prompt of 128 KiB in every replica's index, each of which holds it whole.
+func BenchmarkMatch(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p, q := benchPool(n, time.Now())
+			b.ReportAllocs()
+			for b.Loop() {
+				q.Lookup(p)
+			}
+			if q.matches[n-1].Blocks != 512 {
+				b.Fatalf("matched %d blocks, want 512", q.matches[n-1].Blocks)
+			}
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package pool
+
+import "time"
+
+// Load is what one request puts on a replica, in tokens.
+type Load struct {
+	Prompt   float64 // of the whole prompt
+	Uncached float64 // u: of the prompt that the replica must compute, at least one
+	Output   float64 // out: of the answer, expected
+}
+
+// Lease is the load of one request on one replica, until it is released. It belongs to the Replica, not to
+// its endpoint: a late Release never touches a new replica at an old address. A live Lease must not be copied.
+type Lease struct {
+	Replica *Replica
+	Load    Load
+	At      time.Time
+
+	live         bool
+	left         float64 // of Load.Uncached: has not drained
+	older, newer *Lease  // neighbours in the replica's backlog while left > 0
+	gauges       int     // Replica.gauges when it was charged
+}
+
+// charge adds the load.
+func (r *Replica) charge(now time.Time, l *Lease, q Load) {
+	r.advance(now)
+	if r.leases == 0 {
+		r.progress(now)
+	}
+	r.leases++
+	r.context += q.Prompt + q.Output/2
+	r.output += q.Output
+	r.sent += q.Uncached + q.Output
+	*l = Lease{Replica: r, Load: q, At: now, live: true, gauges: r.gauges}
+	r.push(l)
+	r.pace()
+}
+
+// Release takes the lease's load off its replica, with what of its prompt had not drained. The first call
+// counts; later ones do nothing.
+func (l *Lease) Release(now time.Time) {
+	if !l.live {
+		return
+	}
+	l.live = false
+	r := l.Replica
+	r.advance(now)
+	if l.left > 0 {
+		r.backlog -= l.left
+		r.remove(l)
+	}
+	r.leases--
+	r.context -= l.Load.Prompt + l.Load.Output/2
+	r.output -= l.Load.Output
+	if l.gauges == r.gauges { // else the gauge counted it, and the next one will not
+		r.sent -= l.Load.Uncached + l.Load.Output
+	}
+	if r.leases == 0 { // sums of floats: an idle replica is exactly idle
+		r.context, r.output, r.sent = 0, 0, 0
+	}
+	r.progress(now)
+	r.pace()
+}
+
+// push makes l the newest of the backlog.
+func (r *Replica) push(l *Lease) {
+	if l.left = l.Load.Uncached; l.left <= 0 {
+		return
+	}
+	r.backlog += l.left
+	if l.older = r.newest; l.older == nil {
+		r.oldest = l
+	} else {
+		l.older.newer = l
+	}
+	r.newest = l
+}
+
+// remove takes l, of which nothing is left to drain, out of the backlog.
+func (r *Replica) remove(l *Lease) {
+	if l.older == nil {
+		r.oldest = l.newer
+	} else {
+		l.older.newer = l.newer
+	}
+	if l.newer == nil {
+		r.newest = l.older
+	} else {
+		l.newer.older = l.older
+	}
+	l.left, l.older, l.newer = 0, nil, nil
+	if r.oldest == nil { // sums of floats: an empty backlog is exactly empty
+		r.backlog = 0
+	}
+}

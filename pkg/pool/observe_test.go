@@ -1,0 +1,157 @@
+package pool
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/weirproxy/weir/pkg/chain"
+)
+
+func TestCounterThatGoesBackIsARestart(t *testing.T) {
+	c := chain.Chain{1, 2, 3}
+	for _, s := range []struct {
+		name    string
+		samples []Sample
+		reset   bool
+	}{
+		{"first", []Sample{{Tokens: 500, HasTokens: true}}, false},
+		{"same", []Sample{{Tokens: 500, HasTokens: true}, {Tokens: 500, HasTokens: true}}, false},
+		{"grows", []Sample{{Tokens: 500, HasTokens: true}, {Tokens: 501, HasTokens: true}}, false},
+		{"back", []Sample{{Tokens: 500, HasTokens: true}, {Tokens: 499, HasTokens: true}}, true},
+		{"back to zero", []Sample{{Tokens: 500, HasTokens: true}, {HasTokens: true}}, true},
+		{"missing is not zero", []Sample{{Tokens: 500, HasTokens: true}, {}}, false},
+		{"back behind a gap", []Sample{{Tokens: 500, HasTokens: true}, {}, {Tokens: 100, HasTokens: true}}, true},
+		{"on behind a gap", []Sample{{Tokens: 500, HasTokens: true}, {}, {Tokens: 600, HasTokens: true}}, false},
+	} {
+		r := New("p", []string{"a"}, plain).Replicas[0]
+		r.Index.Pin(c, 0)
+		for i, sample := range s.samples {
+			sample.At = at(float64(i))
+			r.Observe(sample.At, sample)
+		}
+		want := 3
+		if s.reset {
+			want = 0
+		}
+		if got := r.Index.Match(c); got != want {
+			t.Errorf("%s: %d blocks held, want %d", s.name, got, want)
+		}
+	}
+}
+
+// A hung replica whose counter comes and goes shows no progress.
+func TestGapInTheCounterIsNoProgress(t *testing.T) {
+	r := New("p", []string{"a"}, plain).Replicas[0]
+	var l Lease
+	r.charge(at(0), &l, Load{Prompt: 50_000, Uncached: 50_000})
+	for s := 1.0; s < 30; s++ {
+		sample := Sample{At: at(s), Tokens: 700, HasTokens: int(s)%2 == 1}
+		if !sample.HasTokens {
+			sample.Tokens = 0
+		}
+		r.Observe(at(s), sample)
+	}
+	if v := r.View(at(30)); !near(v.Backlog, 50_000-4*5000) { // three seconds from the first scrape
+		t.Errorf("backlog %v after 30 s, want 30000", v.Backlog)
+	}
+}
+
+// cases C1: scraped idle once, and then silent. cases C11: scraped on and on, every gauge standing at zero. Either
+// way what weir sent itself stays.
+func TestHungReplicaNeverLooksIdle(t *testing.T) {
+	idle := Sample{HasRunning: true, HasWaiting: true, HasKV: true, HasTokens: true}
+	for _, frozen := range []bool{false, true} {
+		r := New("p", []string{"a"}, plain).Replicas[0]
+		idle.At = at(0)
+		r.Observe(at(0), idle)
+		var leases [3]Lease
+		for i := range leases {
+			r.charge(at(float64(i)), &leases[i], Load{Prompt: 20_000, Uncached: 20_000, Output: 100})
+		}
+		for s := 3.0; s <= 120 && frozen; s++ {
+			idle.At = at(s)
+			r.Observe(at(s), idle)
+		}
+		v := r.View(at(120))
+		if !near(v.Backlog, 60_000-15_000) || v.Below() {
+			t.Errorf("frozen %v: backlog %v, below its knee: %v; want 45000 and false", frozen, v.Backlog, v.Below())
+		}
+	}
+}
+
+func TestKVOfGaugeAndOfPins(t *testing.T) {
+	gauge := func(kv float64) Sample { return Sample{KV: kv, HasKV: true} }
+	load := Load{Prompt: 9000, Uncached: 4400, Output: 2000} // a tenth of 64,000 tokens
+	r := New("p", []string{"a"}, plain).Replicas[0]
+	r.Index.Pin(nil, 250) // a quarter of 1,000 blocks
+	want := func(when string, s, kv float64) {
+		t.Helper()
+		if v := r.View(at(s)); !near(v.KV, kv) {
+			t.Errorf("%s: KV %v, want %v", when, v.KV, kv)
+		}
+	}
+	observe := func(s float64, sample Sample) {
+		sample.At = at(s)
+		r.Observe(at(s), sample)
+	}
+	var a, b, c Lease
+	want("never scraped: pins", 0, 0.25)
+	observe(1, Sample{HasRunning: true})
+	want("scraped without a KV gauge: pins", 1, 0.25)
+	observe(2, gauge(0.5))
+	want("the gauge", 2, 0.5)
+	r.charge(at(2), &a, load)
+	want("and what was sent since", 2, 0.6)
+	r.charge(at(2.5), &b, load)
+	want("and more", 2.9, 0.7)
+	b.Release(at(2.9))
+	want("less what ended since", 2.9, 0.6)
+	observe(3, gauge(0.55))
+	want("a new gauge knows it", 3, 0.55)
+	r.charge(at(3), &c, load)
+	observe(3, gauge(0.65))
+	want("a gauge at the instant of a charge knows it", 3, 0.65)
+	a.Release(at(3.5))
+	c.Release(at(3.5))
+	want("what ended before the gauge is in it until the next", 3.5, 0.65)
+	observe(4, Sample{HasWaiting: true})
+	want("a scrape without the gauge: unknown", 4, 0.25)
+	observe(5, gauge(0))
+	want("a gauge of zero is zero", 5, 0)
+	want("fresh until three seconds", 7.99, 0)
+	want("stale from then on: pins", 8, 0.25)
+}
+
+func TestStats(t *testing.T) {
+	p := New("p", []string{"10.0.0.1:8000"}, plain)
+	r := p.Replicas[0]
+	text := func(s float64) string {
+		b, err := json.Marshal(r.Stats(at(s)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	const idle = `{"endpoint":"10.0.0.1:8000","leases":0,"pending_tokens":0,"backlog_tokens":0,"wait_seconds":0,` +
+		`"tau_seconds":0.5,"kv":0,"below_knee":true,"index_pinned_blocks":0,"scrape":`
+	if got := text(0); got != idle+`null}` {
+		t.Errorf("never scraped: %s", got)
+	}
+	r.Observe(at(1), Sample{At: at(1), Waiting: 3, HasWaiting: true, Running: 9})
+	if got, want := text(2), idle+`{"age_seconds":1,"stale":false,"running":null,"waiting":3,"kv":null}}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got, want := text(4), idle+`{"age_seconds":3,"stale":true,"running":null,"waiting":3,"kv":null}}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	var l Lease
+	r.charge(at(4), &l, Load{Prompt: 1000, Uncached: 1000, Output: 50})
+	s := r.Stats(at(4))
+	if s.Leases != 1 || s.BacklogTokens != 1000 || s.PendingTokens != 1050 || !near(s.WaitSeconds, 0.2) || !s.Below {
+		t.Errorf("Stats = %+v", s)
+	}
+	l.Release(at(4))
+	if s := r.Stats(at(4)); s.Leases != 0 || s.BacklogTokens != 0 || s.PendingTokens != 0 || s.WaitSeconds != 0 {
+		t.Errorf("Stats = %+v after the end", s)
+	}
+}

@@ -1,0 +1,158 @@
+// Package pool is the replicas of one pool and the load that weir put on each.
+//
+// A replica's backlog V, the uncached prompt tokens ahead of a new request, is a fluid: a Lease adds its
+// tokens u, and between events V drains at 1/P (package knee), the oldest lease first:
+//
+//	V = sum over live leases of what of u has not drained
+//
+// Each lease knows its own rest, so that leases that end early, in any order, take back exactly that.
+//
+// Draining is credited only while the replica shows progress (Patience): a hung replica never looks idle.
+//
+// Nothing here locks: the spine's one critical section per pool guards every replica's load.
+package pool
+
+import (
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/weirproxy/weir/pkg/chain"
+	"github.com/weirproxy/weir/pkg/knee"
+	"github.com/weirproxy/weir/pkg/prefix"
+)
+
+// Pool is a set of replicas that serve the same models: an Envoy cluster.
+type Pool struct {
+	Name     string // the Envoy cluster's
+	Replicas []*Replica
+	Popular  *prefix.Popularity
+	Config   Config
+
+	ids        []uint64 // of Replicas, by their endpoint alone
+	byEndpoint map[string]*Replica
+	views      []View // of Views
+
+	work float64 // Umean: moving mean of u*p over requests, seconds
+}
+
+// New returns a pool of idle replicas with empty caches. cfg is valid; endpoints are canonical (package
+// discover) and each stands once.
+func New(name string, endpoints []string, cfg Config) *Pool {
+	p := &Pool{Name: name, Config: cfg, Popular: &prefix.Popularity{}, byEndpoint: map[string]*Replica{}}
+	blocks := max(cfg.KVTokens/chain.BlockTokens, 1) // whole ones, so that a full index is a full cache
+	for i, e := range endpoints {
+		r := &Replica{
+			Endpoint: e, Slot: i, rates: cfg.Rates(), kvTokens: float64(blocks * chain.BlockTokens), seats: cfg.Seats,
+			Index: prefix.NewIndex(blocks),
+		}
+		r.pace()
+		p.Replicas = append(p.Replicas, r)
+		p.ids = append(p.ids, xxhash.Sum64String(e))
+		p.byEndpoint[e] = r
+	}
+	p.views = make([]View, len(endpoints))
+	return p
+}
+
+// Replica returns the replica at an endpoint, nil for none.
+func (p *Pool) Replica(endpoint string) *Replica { return p.byEndpoint[endpoint] }
+
+// Home returns the slot of the key's home, -1 in an empty pool.
+func (p *Pool) Home(key uint64) int { return prefix.Home(key, p.ids) }
+
+// Score orders slot i for ties on key: prefix.Score.
+func (p *Pool) Score(key uint64, i int) uint64 { return prefix.Score(key, p.ids[i]) }
+
+// workGain is the weight of a new request in the moving mean of work (DESIGN.md 4).
+const workGain = 0.01
+
+// Work is Umean: the moving mean of a request's own prefill time, in seconds; 0 before the first request.
+func (p *Pool) Work() float64 { return p.work }
+
+// Charge puts a request's load on r, as the lease l: a zero one, or one that was released.
+func (p *Pool) Charge(now time.Time, l *Lease, r *Replica, q Load) {
+	own := q.Uncached * r.rates.Token
+	if p.work == 0 {
+		p.work = own
+	} else {
+		p.work += workGain * (own - p.work)
+	}
+	r.charge(now, l, q)
+}
+
+// Patience is how long a replica may go without any sign of progress before its backlog stops draining: three
+// scrapes of one second, so that a single lost one changes nothing.
+const Patience = 3 * time.Second
+
+// Replica is one model server of a pool and the load that weir put on it.
+type Replica struct {
+	Endpoint string // ip:port, as Envoy names the host
+	Slot     int    // index in Pool.Replicas
+	Index    *prefix.Index
+
+	rates    knee.Rates
+	kvTokens float64
+	seats    int
+
+	at       time.Time // to which the backlog is advanced
+	patience time.Time // Patience after the replica was last seen to work, or to begin after idling
+	backlog  float64   // V at that time: the sum of left from oldest to newest
+	oldest   *Lease    // drains first
+	newest   *Lease
+	decode   float64 // D, P and tau with the live leases, in seconds: charge and Release change them
+	prefill  float64
+	tau      float64
+	leases   int
+	context  float64 // tokens that live leases hold on average: prompt and half of the answer
+	output   float64 // tokens that live leases are expected to generate
+	sent     float64 // tokens of KV (u + out) of live leases charged since the last KV gauge
+	gauges   int     // KV gauges seen
+
+	sample  Sample
+	sampled bool
+}
+
+// advance drains the backlog up to now. now never runs backwards past the last event.
+func (r *Replica) advance(now time.Time) {
+	if !now.After(r.at) {
+		return
+	}
+	n := r.drainedBy(now)
+	r.at = now
+	r.backlog -= n
+	for l := r.oldest; l != nil && n > 0; l = r.oldest {
+		if l.left > n {
+			l.left -= n
+			return
+		}
+		n -= l.left
+		r.remove(l)
+	}
+}
+
+// drainedBy is the tokens that drain from the last event until now, without the credit for time in which the
+// replica showed no progress.
+func (r *Replica) drainedBy(now time.Time) float64 {
+	if r.backlog == 0 {
+		return 0
+	}
+	if now.After(r.patience) {
+		now = r.patience
+	}
+	dt := now.Sub(r.at).Seconds()
+	if dt <= 0 {
+		return 0
+	}
+	return min(dt/r.prefill, r.backlog)
+}
+
+// progress notes that the replica works: its backlog drains for Patience.
+func (r *Replica) progress(now time.Time) { r.patience = now.Add(Patience) }
+
+// pace takes the replica's rates for the leases that it has now.
+func (r *Replica) pace() {
+	r.decode = r.rates.Decode(float64(r.leases), r.context)
+	r.prefill = r.rates.Prefill(r.decode)
+	r.tau = r.rates.Tau(r.decode)
+}

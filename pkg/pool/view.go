@@ -1,0 +1,145 @@
+package pool
+
+import (
+	"time"
+
+	"github.com/weirproxy/weir/pkg/chain"
+)
+
+// Sample is what one scrape of a replica's metrics told. A field that was missing or no finite number has
+// its Has flag unset: unknown, never zero.
+type Sample struct {
+	At         time.Time // when the answer arrived
+	Running    float64
+	HasRunning bool
+	Waiting    float64
+	HasWaiting bool
+	KV         float64 // share of the KV cache in use, 0 to 1
+	HasKV      bool
+	Tokens     float64 // prompt and generated tokens so far: a counter
+	HasTokens  bool
+}
+
+// Stale is the age at which a gauge stops being believed: three scrapes of one second.
+const Stale = 3 * time.Second
+
+// Observe takes a scrape. Gauges never overwrite the load that weir counts itself.
+func (r *Replica) Observe(now time.Time, s Sample) {
+	r.advance(now)
+	switch last := r.sample; {
+	case !s.HasTokens: // the last counter stays known: a gap hides neither a restart nor a stall
+		s.Tokens, s.HasTokens = last.Tokens, last.HasTokens
+	case last.HasTokens && s.Tokens < last.Tokens:
+		r.Index.Reset() // the counter went back: the replica restarted, and its cache is gone
+		r.progress(now)
+	case !last.HasTokens || s.Tokens > last.Tokens:
+		r.progress(now)
+	}
+	if s.HasKV {
+		r.sent = 0
+		r.gauges++
+	}
+	r.sample, r.sampled = s, true
+}
+
+// View is a replica's load at one instant, as picking and gating see it.
+type View struct {
+	Backlog float64 // V: uncached prompt tokens ahead
+	Decode  float64 // D: seconds of a step without prefill
+	Prefill float64 // P: seconds per uncached token
+	Wait    float64 // V*P, seconds
+	Tau     float64 // the knee's backlog, seconds
+	KV      float64 // share of usable KV in use; may pass 1, as what was sent is an estimate
+	Free    bool    // a seat is free
+}
+
+// Below reports whether the replica is below its knee: backlog, KV and seats.
+func (v View) Below() bool { return v.Wait < v.Tau && v.KV < 1 && v.Free }
+
+// View returns the replica's load at now.
+func (r *Replica) View(now time.Time) View {
+	v := r.backlog - r.drainedBy(now)
+	return View{
+		Backlog: v, Decode: r.decode, Prefill: r.prefill, Wait: v * r.prefill, Tau: r.tau,
+		KV: r.kv(now), Free: r.leases < r.seats,
+	}
+}
+
+// Views returns each replica's load at now, by slot, and the mean of their waits in seconds. The next call uses
+// the memory again.
+func (p *Pool) Views(now time.Time) (views []View, wait float64) {
+	for i, r := range p.Replicas {
+		p.views[i] = r.View(now)
+		wait += p.views[i].Wait
+	}
+	return p.views, wait / float64(max(len(p.views), 1))
+}
+
+// kv is the share of usable KV in use. With a fresh gauge: the gauge and what was sent since. Without: the
+// blocks that live leases pin in the index, weir's own count.
+func (r *Replica) kv(now time.Time) float64 {
+	if r.sampled && r.sample.HasKV && now.Sub(r.sample.At) < Stale {
+		return r.sample.KV + r.sent/r.kvTokens
+	}
+	return float64(r.Index.Pinned()*chain.BlockTokens) / r.kvTokens
+}
+
+// Drains returns how long from now the backlog takes to fall below wait seconds, and ok = false when time
+// alone does not bring it there: the replica shows no progress.
+func (r *Replica) Drains(now time.Time, v View, wait float64) (d time.Duration, ok bool) {
+	if v.Wait < wait {
+		return 0, true
+	}
+	d = time.Duration((v.Wait - wait) * float64(time.Second))
+	return d, !now.Add(d).After(r.patience)
+}
+
+// Token is p, the replica's own time for an uncached token, in seconds.
+func (r *Replica) Token() float64 { return r.rates.Token }
+
+// Stats is one replica as /debug/pool shows it.
+type Stats struct {
+	Endpoint      string  `json:"endpoint"`
+	Leases        int     `json:"leases"`
+	PendingTokens float64 `json:"pending_tokens"`
+	BacklogTokens float64 `json:"backlog_tokens"`
+	WaitSeconds   float64 `json:"wait_seconds"`
+	TauSeconds    float64 `json:"tau_seconds"`
+	KV            float64 `json:"kv"`
+	Below         bool    `json:"below_knee"`
+	IndexPinned   int     `json:"index_pinned_blocks"`
+	Scrape        *Scrape `json:"scrape"` // null: never scraped
+}
+
+// Scrape is the last scrape of a replica. A gauge that was missing is null.
+type Scrape struct {
+	AgeSeconds float64  `json:"age_seconds"`
+	Stale      bool     `json:"stale"`
+	Running    *float64 `json:"running"`
+	Waiting    *float64 `json:"waiting"`
+	KV         *float64 `json:"kv"`
+}
+
+// Stats describes the replica at now.
+func (r *Replica) Stats(now time.Time) Stats {
+	v := r.View(now)
+	s := Stats{
+		Endpoint: r.Endpoint, Leases: r.leases, BacklogTokens: v.Backlog, PendingTokens: v.Backlog + r.output,
+		WaitSeconds: v.Wait, TauSeconds: v.Tau, KV: v.KV, Below: v.Below(), IndexPinned: r.Index.Pinned(),
+	}
+	if r.sampled {
+		age := now.Sub(r.sample.At)
+		s.Scrape = &Scrape{AgeSeconds: age.Seconds(), Stale: age >= Stale}
+		s.Scrape.Running = known(r.sample.Running, r.sample.HasRunning)
+		s.Scrape.Waiting = known(r.sample.Waiting, r.sample.HasWaiting)
+		s.Scrape.KV = known(r.sample.KV, r.sample.HasKV)
+	}
+	return s
+}
+
+func known(v float64, has bool) *float64 {
+	if !has {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,238 @@
+// Package prefix knows which replica probably holds which prefix block, and which replica is a prefix's
+// home when nobody holds it.
+//
+// An Index models the prefix cache of one replica: an LRU over blocks with the replica's own capacity.
+// Blocks of live requests are pinned; what a finished request leaves is evicted from its tail first, as vLLM
+// frees blocks in reverse order. So the blocks held of any chain are always its first ones, which lets Match
+// search by halves. Within 3 % of the true cache below the knee (DESIGN.md 4).
+package prefix
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirproxy/weir/pkg/chain"
+)
+
+// none ends a list of slots.
+const none = -1
+
+// block is one slot of an Index. A slot that is not pinned stands in the LRU list.
+type block struct {
+	hash       chain.Hash
+	prev, next int32
+	pins       int32
+	named      bool // in the map; the blocks of an answer are not, as nobody can match them
+}
+
+// Index models the prefix cache of one replica. Safe for concurrent use.
+type Index struct {
+	version atomic.Uint64 // counts changes of what Match can answer
+	pinned  atomic.Int64  // blocks that live requests use
+
+	mu       sync.RWMutex
+	capacity int // blocks
+	slots    []block
+	free     []int32
+	byHash   map[chain.Hash]int32
+	oldest   int32 // next to be evicted
+	newest   int32
+	reserved int // blocks of live requests without a hash: partial blocks and answers
+	resets   int
+}
+
+// NewIndex returns the empty model of a cache of capacity blocks, at least one.
+func NewIndex(capacity int) *Index {
+	x := &Index{capacity: max(capacity, 1)}
+	x.clear()
+	return x
+}
+
+func (x *Index) clear() {
+	x.slots, x.free, x.byHash = nil, nil, map[chain.Hash]int32{}
+	x.oldest, x.newest, x.reserved = none, none, 0
+}
+
+// Version changes whenever Match may answer differently.
+func (x *Index) Version() uint64 { return x.version.Load() }
+
+// Pinned is the blocks that live requests use, shared ones counted once.
+func (x *Index) Pinned() int { return int(x.pinned.Load()) }
+
+// Match returns how many leading blocks of c the replica holds.
+func (x *Index) Match(c chain.Chain) int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.matchLocked(c)
+}
+
+// TryMatch is Match for a caller that must not wait for a writer: ok is false when one is at work.
+func (x *Index) TryMatch(c chain.Chain) (n int, ok bool) {
+	if !x.mu.TryRLock() {
+		return 0, false
+	}
+	defer x.mu.RUnlock()
+	return x.matchLocked(c), true
+}
+
+func (x *Index) matchLocked(c chain.Chain) int {
+	lo, hi := 0, len(c) // blocks below lo are held, the one at hi is not
+	if lo < hi {
+		if _, ok := x.byHash[c[0]]; !ok {
+			return 0
+		}
+		lo = 1
+	}
+	if lo < hi {
+		if _, ok := x.byHash[c[hi-1]]; ok {
+			return hi
+		}
+		hi--
+	}
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if _, ok := x.byHash[c[mid]]; ok {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// Pins is what Pin took, for Unpin. The zero value is nothing.
+type Pins struct {
+	named, anonymous int // blocks of the chain, and without a hash
+	resets           int // Index.resets then: a Reset in between dropped them
+}
+
+// Pin takes the blocks of c and extra blocks without a hash for a live request, evicting the least recently
+// used. It takes fewer when pinned blocks fill the cache. The caller passes what it returns to Unpin, once,
+// when the request ends.
+func (x *Index) Pin(c chain.Chain, extra int) Pins {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	named, anonymous := 0, 0
+	for _, h := range c {
+		i, ok := x.byHash[h]
+		if !ok {
+			if i, ok = x.takeLocked(); !ok {
+				break
+			}
+			x.slots[i] = block{hash: h, prev: none, next: none, named: true}
+			x.byHash[h] = i
+			x.version.Add(1)
+		} else if x.slots[i].pins == 0 {
+			x.unlinkLocked(i)
+		}
+		if x.slots[i].pins == 0 {
+			x.pinned.Add(1)
+		}
+		x.slots[i].pins++
+		named++
+	}
+	for anonymous < extra && x.roomLocked() {
+		x.reserved++
+		anonymous++
+	}
+	x.pinned.Add(int64(anonymous))
+	return Pins{named, anonymous, x.resets}
+}
+
+// Unpin gives back what Pin took of c. The blocks stay in the cache until evicted, the tail of the answer
+// first and the head of the prompt last.
+func (x *Index) Unpin(c chain.Chain, p Pins) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if p.resets != x.resets {
+		return
+	}
+	x.reserved -= p.anonymous
+	x.pinned.Add(-int64(p.anonymous))
+	for range p.anonymous {
+		i, ok := x.takeLocked() // never fails: it takes the place that was reserved
+		if !ok {
+			break
+		}
+		x.slots[i] = block{prev: none, next: none}
+		x.pushLocked(i)
+	}
+	for k := p.named - 1; k >= 0; k-- {
+		i := x.byHash[c[k]]
+		if x.slots[i].pins--; x.slots[i].pins == 0 {
+			x.pinned.Add(-1)
+			x.pushLocked(i)
+		}
+	}
+}
+
+// Reset drops everything, as a restarted replica does.
+func (x *Index) Reset() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.clear()
+	x.resets++
+	x.pinned.Store(0)
+	x.version.Add(1)
+}
+
+// usedLocked is the blocks that are taken, pinned or not.
+func (x *Index) usedLocked() int { return len(x.slots) - len(x.free) + x.reserved }
+
+// roomLocked makes room for one block more, evicting if it must; false when all are pinned.
+func (x *Index) roomLocked() bool {
+	if x.usedLocked() < x.capacity {
+		return true
+	}
+	i := x.oldest
+	if i == none {
+		return false
+	}
+	x.unlinkLocked(i)
+	if x.slots[i].named {
+		delete(x.byHash, x.slots[i].hash)
+		x.version.Add(1)
+	}
+	x.free = append(x.free, i)
+	return true
+}
+
+// takeLocked returns a free slot.
+func (x *Index) takeLocked() (int32, bool) {
+	if !x.roomLocked() {
+		return none, false
+	}
+	if n := len(x.free); n > 0 {
+		i := x.free[n-1]
+		x.free = x.free[:n-1]
+		return i, true
+	}
+	x.slots = append(x.slots, block{})
+	return int32(len(x.slots) - 1), true
+}
+
+// pushLocked makes slot i the most recently used.
+func (x *Index) pushLocked(i int32) {
+	x.slots[i].prev, x.slots[i].next = x.newest, none
+	if x.newest == none {
+		x.oldest = i
+	} else {
+		x.slots[x.newest].next = i
+	}
+	x.newest = i
+}
+
+// unlinkLocked takes slot i out of the LRU list.
+func (x *Index) unlinkLocked(i int32) {
+	b := &x.slots[i]
+	if b.prev == none {
+		x.oldest = b.next
+	} else {
+		x.slots[b.prev].next = b.next
+	}
+	if b.next == none {
+		x.newest = b.prev
+	} else {
+		x.slots[b.next].prev = b.prev
+	}
+}

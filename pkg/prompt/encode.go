@@ -1,0 +1,156 @@
+package prompt
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/weirproxy/weir/pkg/chain"
+)
+
+// The tags of the canonical stream, each after a mark.
+const (
+	tagTools     = 'T'
+	tagMessage   = 'M' // then the role
+	tagName      = 'N'
+	tagID        = 'I' // of a tool call, or of the call that a tool answers
+	tagReasoning = 'R'
+	tagText      = 'X'
+	tagMedia     = 'V' // then a hash of what the client sent
+	tagUUID      = 'U'
+	tagCall      = 'C' // then the function's name
+	tagArguments = 'A'
+	tagString    = '"'
+	tagScalar    = '#'
+)
+
+// sink is where the encoder's bytes go.
+type sink uint8
+
+const (
+	toChain  sink = iota // hashed into the chain and counted
+	toDigest             // hashed into digest: a medium takes part by its hash
+	toCount              // counted only: the later prompts of a batch
+)
+
+// plainRun is the bytes from which a string without escapes is hashed where it stands rather than copied.
+const plainRun = 256
+
+// encoder writes the canonical stream. Short writes are gathered in buf, so that a body of many small or
+// escaped pieces is hashed in long runs.
+type encoder struct {
+	to     sink
+	hasher chain.Hasher
+	digest xxhash.Digest
+	bytes  int // written to the chain or counted, since begin
+	media  int // media that may still count in full
+	fill   int // bytes of buf in use
+	buf    [4096]byte
+}
+
+// begin starts a stream.
+func (e *encoder) begin(to sink) { e.to, e.bytes, e.media, e.fill = to, 0, MaxMedia, 0 }
+
+// tokens ends the stream and returns its length in tokens.
+func (e *encoder) tokens() int {
+	e.flush()
+	return (e.bytes + chain.BytesPerToken - 1) / chain.BytesPerToken
+}
+
+func (e *encoder) flush() {
+	e.write(e.buf[:e.fill])
+	e.fill = 0
+}
+
+func (e *encoder) write(b []byte) {
+	if e.to == toDigest {
+		e.digest.Write(b) // never fails (xxhash.Digest)
+		return
+	}
+	e.bytes += len(b)
+	if e.to == toChain {
+		e.hasher.Write(b)
+	}
+}
+
+// room makes sure that buf takes n more bytes.
+func (e *encoder) room(n int) {
+	if e.fill > len(e.buf)-n {
+		e.flush()
+	}
+}
+
+func (e *encoder) tag(c byte) {
+	e.room(2)
+	e.buf[e.fill], e.buf[e.fill+1] = mark, c
+	e.fill += 2
+}
+
+// text writes a string, given what stands between its quotes.
+func (e *encoder) text(raw []byte) {
+	if len(raw) >= plainRun {
+		if run := plain(raw); len(run) >= plainRun {
+			e.flush()
+			e.write(run)
+			raw = raw[len(run):]
+		}
+	}
+	for len(raw) > 0 {
+		e.room(maxStep)
+		n, used := decode(e.buf[e.fill:], raw)
+		e.fill += n
+		raw = raw[used:]
+	}
+}
+
+// value writes a value that should be a string; another is written as JSON, and null or none not at all.
+func (e *encoder) value(raw []byte) {
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+	case raw[0] == '"':
+		e.text(raw[1 : len(raw)-1])
+	default:
+		e.json(raw)
+	}
+}
+
+// json writes a value token by token. Members alternate between name and value, so neither needs a tag.
+func (e *encoder) json(raw []byte) {
+	s := scanner{b: raw}
+	for s.peek() != 0 {
+		switch c := raw[s.i]; class[c] {
+		case quote:
+			e.tag(tagString)
+			e.text(s.of(s.str()))
+		case opener, closer:
+			e.tag(c)
+			s.i++
+		case scalar:
+			e.tag(tagScalar)
+			e.text(s.scalar())
+		default:
+			s.i++
+		}
+	}
+}
+
+// medium writes the hash of an image, audio clip or file, repeated over MediaTokens tokens, so that a chain
+// stays as long as its tokens.
+func (e *encoder) medium(raw []byte) {
+	e.flush()
+	to := e.to
+	e.to = toDigest
+	e.digest.Reset()
+	e.json(raw)
+	e.flush()
+	e.to = to
+	n := 8
+	if e.media > 0 {
+		e.media--
+		n = MediaTokens * chain.BytesPerToken
+	}
+	sum := e.digest.Sum64()
+	for ; e.fill < n; e.fill += 8 {
+		binary.LittleEndian.PutUint64(e.buf[e.fill:], sum)
+	}
+}

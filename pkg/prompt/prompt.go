@@ -1,0 +1,112 @@
+// Package prompt reads the body of a request to a model server: which model, which prefix blocks, how many
+// tokens, how long an answer, streamed or not.
+//
+// One scan of the JSON records where the parts of the prompt stand; one pass then writes them, in an order
+// that does not depend on the client, into a chain.Hasher. That canonical stream is
+//
+//	chat         [FF T tools]  then per message
+//	             FF M role  [FF N name]  [FF I tool_call_id]  [FF R reasoning]
+//	             content: FF X text | FF V media | FF U uuid ...
+//	             tool calls: FF C name  [FF I id]  [FF A arguments] ...
+//	completions  the text, or each token id as 4 bytes, little-endian
+//
+// Strings are decoded, so that escapes, whitespace and key order leave no trace. A byte FF (never part of
+// UTF-8) starts every tag; an FF inside a string is written FF 00 and a lone surrogate FF 01 and its two
+// bytes, so no string can imitate a tag and ("ab", "c") differs from ("a", "bc") without a length in front:
+// a longer message or a longer conversation keeps all full blocks of the shorter one. A value that should be
+// a string and is not, and all of tools, is written token by token: FF and one of {, }, [, ], " (a string) or
+// # (a number or literal, as spelled). Object keys inside tools keep their order, because chat templates
+// render them in that order. null and absent are the same.
+//
+// Tokens follow from the same stream: ceil(bytes / chain.BytesPerToken), so Tokens and the blocks of Chain
+// measure the same thing, and the two or three bytes of framing stand for what a chat template adds. Token
+// ids count exactly. An image, audio or file counts MediaTokens whatever its size and takes part by its hash.
+//
+// A list of prompts has the chain of its first item and the tokens of all: a replica computes the batch
+// together, and only a leading prefix can be looked up.
+//
+// The grammar is checked only as far as finding the parts needs it: what a server refuses may be read here,
+// what a server accepts is read as Python's json reads it (exact keys, the last duplicate wins). The chain
+// says where to send a request, never whether to.
+package prompt
+
+import "github.com/weirproxy/weir/pkg/chain"
+
+// API is the shape of request that a path names.
+type API uint8
+
+const (
+	APIOther       API = iota // not read; routed by size
+	APIChat                   // .../v1/chat/completions
+	APICompletions            // .../v1/completions
+)
+
+var apiNames = [...]string{"other", "chat", "completions"}
+
+// String returns the API's name, one of a closed set that is safe as a metric label.
+func (a API) String() string { return apiNames[min(int(a), len(apiNames)-1)] }
+
+// Reason tells why a prompt was read by its size only.
+type Reason uint8
+
+const (
+	ReasonNone     Reason = iota // it was read
+	ReasonPath                   // the path names no API that is read
+	ReasonEmpty                  // no body
+	ReasonEncoding               // content-encoding is neither absent nor identity
+	ReasonNotJSON                // no JSON object, or one cut short
+	ReasonDepth                  // nested deeper than MaxDepth
+	ReasonShape                  // a JSON object without a prompt that can be read, or beyond a bound
+)
+
+var reasonNames = [...]string{"none", "path", "empty", "encoding", "not_json", "depth", "shape"}
+
+// String returns the reason's name, one of a closed set that is safe as a metric label.
+func (r Reason) String() string { return reasonNames[min(int(r), len(reasonNames)-1)] }
+
+const (
+	// MaxDepth bounds the nesting of a body's objects and arrays, the outermost included. A chat message's
+	// content part is at 5, and tool schemas seldom pass 20.
+	MaxDepth = 64
+
+	// MediaTokens is the prompt tokens of an image, audio clip or file: near one 1024 x 1024 image (765 by
+	// OpenAI's published rule for high detail, 576 in LLaVA-1.5, some 1,300 in Qwen2-VL). 12 whole blocks.
+	MediaTokens = 12 * chain.BlockTokens
+
+	// MaxMedia is the parts of one prompt that count MediaTokens each; further ones count their hash only, so
+	// that a small body cannot claim unbounded work.
+	MaxMedia = 256
+
+	// MaxSizeTokens bounds an estimate made from size alone: 128 Ki tokens, the context of most models served
+	// (Llama 3.1, Qwen2.5). A longer prompt is refused by the server, so more would only poison a replica's load.
+	MaxSizeTokens = 128 << 10
+
+	// MaxNameBytes bounds model and cache_salt; a longer one is ReasonShape. Repository names stay under 200
+	// bytes and a salt is a digest; the bound limits what a Parser keeps between requests.
+	MaxNameBytes = 1 << 10
+
+	// MaxParts bounds the parts recorded (roles, texts, calls) of one prompt; more is ReasonShape. Each costs
+	// the server at least a token, and 131,072 is beyond most contexts.
+	MaxParts = 128 << 10
+)
+
+// Prompt is what routing needs to know of a request.
+type Prompt struct {
+	API       API
+	Model     string      // as the client names it; "" if absent or unread. Not safe as a metric label
+	Chain     chain.Chain // empty when Reason is set; its memory is used again by the next Parse into this Prompt
+	Tokens    int         // estimated prompt tokens, of all prompts of a batch; 0 only for an empty body
+	MaxTokens int         // bound on the answer in tokens; 0: not given
+	Stream    bool        // the answer is asked for as events
+	Reason    Reason
+}
+
+// sizeTokens estimates tokens from size alone: chain.BytesPerToken bytes each, at most MaxSizeTokens. A body
+// that is no text (multipart, audio, binary) counts as one medium at most.
+func sizeTokens(body []byte, text bool) int {
+	n := min((len(body)+chain.BytesPerToken-1)/chain.BytesPerToken, MaxSizeTokens)
+	if !text {
+		n = min(n, MediaTokens)
+	}
+	return n
+}

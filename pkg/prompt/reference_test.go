@@ -1,0 +1,249 @@
+package prompt
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/weirproxy/weir/pkg/chain"
+)
+
+// The reference reads a body with encoding/json and spells out the canonical stream piece by piece. It shares
+// with the parser the names of tags and bounds, and no code.
+
+// wanted is what the reference makes of a body.
+type wanted struct {
+	Prompt
+	seed   uint64
+	stream []byte // of the first prompt
+}
+
+// object decodes a JSON object: the last of equal keys wins.
+func object(raw json.RawMessage) map[string]json.RawMessage {
+	m := map[string]json.RawMessage{}
+	if len(raw) == 0 || raw[0] != '{' {
+		return m
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// array decodes a JSON array; false if raw is none.
+func array(raw json.RawMessage) ([]json.RawMessage, bool) {
+	if len(raw) == 0 || raw[0] != '[' {
+		return nil, false
+	}
+	var a []json.RawMessage
+	if err := json.Unmarshal(raw, &a); err != nil {
+		panic(err)
+	}
+	for i := range a {
+		a[i] = bytes.TrimSpace(a[i])
+	}
+	return a, true
+}
+
+func null(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+var escape = regexp.MustCompile(`\\u[0-9a-fA-F]{4}|\\.`)
+
+// decoded is a string's bytes in the canonical stream.
+func decoded(raw json.RawMessage) []byte {
+	text := string(raw[1 : len(raw)-1])
+	var out strings.Builder
+	literal := func(s string) { out.WriteString(strings.ReplaceAll(s, "\xff", "\xff\x00")) }
+	unit := func(esc string) (uint64, bool) {
+		if !strings.HasPrefix(esc, `\u`) {
+			return 0, false
+		}
+		v, err := strconv.ParseUint(esc[2:], 16, 16)
+		return v, err == nil && v >= 0xD800 && v <= 0xDFFF
+	}
+	at := 0
+	found := escape.FindAllStringIndex(text, -1)
+	for i := 0; i < len(found); i++ {
+		esc := text[found[i][0]:found[i][1]]
+		literal(text[at:found[i][0]])
+		at = found[i][1]
+		if high, ok := unit(esc); ok {
+			paired := false
+			if high < 0xDC00 && i+1 < len(found) && found[i+1][0] == at {
+				next := text[at:found[i+1][1]]
+				if low, ok := unit(next); ok && low >= 0xDC00 {
+					esc, at, paired = esc+next, found[i+1][1], true
+					i++
+				}
+			}
+			if !paired {
+				out.Write([]byte{0xFF, 1, byte(high >> 8), byte(high)})
+				continue
+			}
+		}
+		var s string
+		if err := json.Unmarshal([]byte(`"`+esc+`"`), &s); err != nil {
+			panic(err)
+		}
+		out.WriteString(s)
+	}
+	literal(text[at:])
+	return []byte(out.String())
+}
+
+// tokens spells out a JSON value; the raw text of strings is cut out by offsets, since a Decoder does not
+// tell a lone surrogate from U+FFFD.
+func tokens(raw json.RawMessage) []byte {
+	var out []byte
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	for from := int64(0); ; from = dec.InputOffset() {
+		tok, err := dec.Token()
+		if err == io.EOF {
+			return out
+		} else if err != nil {
+			panic(err)
+		}
+		text := bytes.TrimLeft(raw[from:dec.InputOffset()], " \t\r\n,:")
+		switch tok := tok.(type) {
+		case json.Delim:
+			out = append(out, 0xFF, byte(tok))
+		case string:
+			out = append(append(out, 0xFF, '"'), decoded(text)...)
+		default:
+			out = append(append(out, 0xFF, '#'), text...)
+		}
+	}
+}
+
+func valueOf(raw json.RawMessage) []byte {
+	switch {
+	case null(raw):
+		return nil
+	case raw[0] == '"':
+		return decoded(raw)
+	}
+	return tokens(raw)
+}
+
+func ceil4(n int) int { return (n + 3) / 4 }
+
+// depthOf is the deepest nesting of valid JSON.
+func depthOf(raw []byte) (deepest int) {
+	depth, inside, escaped := 0, false, false
+	for _, c := range raw {
+		switch {
+		case inside:
+			inside = escaped || c != '"'
+			escaped = !escaped && c == '\\'
+		case c == '"':
+			inside = true
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// plainString is a member that should be a string, "" if it is none.
+func plainString(raw json.RawMessage) string {
+	if len(raw) == 0 || raw[0] != '"' {
+		return ""
+	}
+	return string(decoded(raw))
+}
+
+// limitOf is a positive integer, as spelled, and 0 for anything else.
+func limitOf(raw json.RawMessage) int {
+	if !digits.Match(raw) {
+		return 0
+	}
+	v, err := strconv.ParseUint(string(raw), 10, 31)
+	if err != nil {
+		return 1<<31 - 1
+	}
+	return int(v)
+}
+
+// reference reads a body that is valid JSON.
+func reference(api API, body []byte) (w wanted) {
+	size := wanted{Prompt: Prompt{API: api, Tokens: min(ceil4(len(body)), MaxSizeTokens)}}
+	body = bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF"))
+	trimmed := bytes.TrimSpace(body)
+	if trimmed[0] != '{' && trimmed[0] != '[' {
+		size.Tokens = min(size.Tokens, MediaTokens)
+	}
+	if trimmed[0] != '{' {
+		size.Reason = ReasonNotJSON
+		return size
+	}
+	if depthOf(body) > MaxDepth {
+		size.Reason = ReasonDepth
+		return size
+	}
+	m := object(trimmed)
+	w = wanted{Prompt: Prompt{API: api, Model: plainString(m["model"]), Stream: string(m["stream"]) == "true", MaxTokens: limitOf(m["max_tokens"])}}
+	if v := limitOf(m["max_completion_tokens"]); v > 0 {
+		w.MaxTokens = v
+	}
+	size.Reason, size.Model, size.Stream, size.MaxTokens = ReasonShape, w.Model, w.Stream, w.MaxTokens
+	salt := plainString(m["cache_salt"])
+	if len(w.Model) > MaxNameBytes || len(salt) > MaxNameBytes {
+		size.Model = ""
+		return size
+	}
+	messages, chat := array(m["messages"])
+	prompt := m["prompt"]
+	completion := len(prompt) > 0 && (prompt[0] == '"' || prompt[0] == '[')
+	w.seed = chain.Seed(w.Model, salt)
+	switch {
+	case chat && (api == APIChat || !completion):
+		var ok bool
+		if w.stream, ok = chatOf(m["tools"], messages); !ok {
+			return size
+		}
+		w.Tokens = ceil4(len(w.stream))
+	case completion:
+		items := []json.RawMessage{prompt}
+		if list, ok := array(prompt); ok && (len(list) == 0 || list[0][0] == '"' || list[0][0] == '[') {
+			items = list
+		}
+		for i, it := range items {
+			out, ids, ok := itemOf(it)
+			if !ok {
+				return size
+			}
+			if i == 0 && ids {
+				w.seed = chain.Seed(w.Model, salt, "ids")
+			}
+			if i == 0 {
+				w.stream = out
+			}
+			w.Tokens += ceil4(len(out))
+		}
+	default:
+		return size
+	}
+	w.Tokens = max(1, w.Tokens)
+	w.Chain = chainOf(w.seed, w.stream)
+	return w
+}
+
+// chainOf chains a stream's full blocks.
+func chainOf(seed uint64, stream []byte) (c chain.Chain) {
+	for ; len(stream) >= chain.BlockBytes; stream = stream[chain.BlockBytes:] {
+		d := xxhash.NewWithSeed(seed)
+		d.Write(stream[:chain.BlockBytes])
+		seed = d.Sum64()
+		c = append(c, chain.Hash(seed))
+	}
+	return c
+}

@@ -1,0 +1,179 @@
+package route
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/weirproxy/weir/pkg/chain"
+	"github.com/weirproxy/weir/pkg/gate"
+	"github.com/weirproxy/weir/pkg/pick"
+	"github.com/weirproxy/weir/pkg/pool"
+	"github.com/weirproxy/weir/pkg/prefix"
+	"github.com/weirproxy/weir/pkg/prompt"
+)
+
+// Outcome is how a request ended: a closed set, and a metric label.
+type Outcome uint8
+
+// The outcomes. Every request has exactly one.
+const (
+	None       Outcome = iota // not ended
+	Answered                  // response headers were seen before the stream ended
+	Unanswered                // picked, but the stream ended before any response headers
+	LeftHeld                  // the client left, or Envoy gave up, while held
+	LeftBody                  // the stream ended before the body was complete
+	Late                      // refused: the deadline passed at the gate
+	Full                      // refused: the gate was full
+	TooLarge                  // refused: the body passed the limit
+	NoReplica                 // refused: the pool has no replica
+	NoPool                    // passed on without a pick: weir does not know the cluster
+	Failed                    // a fault of weir's own
+	outcomes
+)
+
+var outcomeNames = [outcomes]string{
+	"none", "answered", "unanswered", "left_held", "left_body", "late", "full", "too_large", "no_replica", "no_pool", "failed",
+}
+
+// String returns the outcome's label.
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// Outcomes returns every outcome that a request can end with.
+func Outcomes() []Outcome {
+	all := make([]Outcome, 0, outcomes-1)
+	for o := Answered; o < outcomes; o++ {
+		all = append(all, o)
+	}
+	return all
+}
+
+// Served is which replica answered a request, against the pick: a closed set, and a metric label. A pick that
+// Envoy did not follow became its fallback in silence.
+type Served uint8
+
+// What was served.
+const (
+	Unknown Served = iota // no answer, or none that named its replica
+	First                 // the pick
+	Second                // the pick's second, by Envoy's retry
+	Other                 // neither: Envoy's fallback policy chose
+	servedEnd
+)
+
+var servedNames = [servedEnd]string{"unknown", "first", "second", "other"}
+
+// String returns the label.
+func (s Served) String() string { return servedNames[s] }
+
+// State is where a Decision stands.
+type State uint8
+
+// A Decision is Held at most once, and then Picked or Refused, unless its client leaves.
+const (
+	Deciding State = iota
+	Held
+	Picked
+	Refused
+)
+
+// Unrouted is the Decision of a request that never came to a route: its client left before the body was
+// complete, its body was too large, or no pool takes it.
+func Unrouted(pool string, now time.Time, o Outcome) *Decision {
+	return &Decision{Pool: pool, Arrived: now, State: Refused, Outcome: o, ended: true}
+}
+
+// Decision is everything weir decided about one request. Its exported fields are stable once State is Picked
+// or Refused; a Held one belongs to the router until Ready is closed.
+type Decision struct {
+	Pool    string
+	Class   string
+	Prompt  prompt.Prompt
+	State   State
+	Outcome Outcome     // None until refused or ended
+	Choice  pick.Choice // of Picked
+	Arrived time.Time
+	Wait    time.Duration // at the gate
+	Queued  int           // requests held in the pool right after this one came, itself included
+	Retry   time.Duration // of Refused by Late or Full: when to come back
+	Status  int           // HTTP status of the answer; 0: none was seen
+	Served  Served        // which replica answered
+
+	query  pick.Query
+	ticket gate.Ticket
+	lease  pool.Lease
+	ready  chan struct{}
+	ended  bool
+	pinned pinned
+}
+
+// pinned is what of a replica's index a Decision holds. It has a lock of its own as Release pins outside the
+// critical section, while a client that leaves may already unpin.
+type pinned struct {
+	mu      sync.Mutex
+	gone    bool // the request ended: nothing may be pinned any more
+	replica *pool.Replica
+	pins    prefix.Pins
+}
+
+// Ready is closed when a held decision's wait is over; nil for one that was decided at once.
+func (d *Decision) Ready() <-chan struct{} { return d.ready }
+
+// Endpoints returns the pick as Envoy's override_host reads it: "first,second", or one alone.
+func (d *Decision) Endpoints() string {
+	if d.Choice.Second == nil {
+		return d.Choice.First.Endpoint
+	}
+	return d.Choice.First.Endpoint + "," + d.Choice.Second.Endpoint
+}
+
+// served compares the endpoint that answered with the pick.
+func (d *Decision) served(endpoint string) Served {
+	switch first, second := d.Choice.First, d.Choice.Second; {
+	case d.State != Picked || endpoint == "":
+		return Unknown
+	case endpoint == first.Endpoint:
+		return First
+	case second != nil && endpoint == second.Endpoint:
+		return Second
+	}
+	return Other
+}
+
+const (
+	minRetry = time.Second
+	maxRetry = time.Minute
+)
+
+// refuse decides against a request, inside the critical section. It may come back when the backlog of the
+// replica it wanted has drained to the knee, in whole seconds as Retry-After counts.
+func (d *Decision) refuse(now time.Time, o Outcome) {
+	d.State, d.Outcome, d.Wait = Refused, o, now.Sub(d.Arrived)
+	v := d.Choice.View
+	over := time.Duration(math.Ceil(v.Wait-v.Tau)) * time.Second
+	d.Retry = min(max(over, minRetry), maxRetry)
+}
+
+// pin enters an admitted request's blocks into the index of the replica that it is charged to, at.
+func (d *Decision) pin(at *pool.Replica, l pool.Load) {
+	d.pinned.mu.Lock()
+	defer d.pinned.mu.Unlock()
+	if d.pinned.gone {
+		return
+	}
+	d.pinned.replica, d.pinned.pins = at, at.Index.Pin(d.Prompt.Chain, answerBlocks(l))
+}
+
+// unpin gives them back; last says that the request ended.
+func (d *Decision) unpin(last bool) {
+	d.pinned.mu.Lock()
+	defer d.pinned.mu.Unlock()
+	d.pinned.gone = last
+	if at := d.pinned.replica; at != nil {
+		at.Index.Unpin(d.Prompt.Chain, d.pinned.pins)
+		d.pinned.replica = nil
+	}
+}
+
+// answerBlocks is the blocks without a hash that a request takes: its answer, and the prompt's partial last one.
+func answerBlocks(l pool.Load) int { return int(l.Output)/chain.BlockTokens + 1 }
