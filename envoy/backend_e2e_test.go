@@ -1,0 +1,103 @@
+package envoy_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// seen is what a backend saw of one request.
+type seen struct {
+	at     string // the backend
+	hash   [sha256.Size]byte
+	size   int64
+	length int64    // Content-Length; -1: chunked
+	picks  []string // the values of the pick header
+}
+
+// backend is a replica that answers 200. The query asks for a streamed answer (events=N, every=DURATION) or for a
+// status (status=N).
+type backend struct {
+	*httptest.Server
+	mu   sync.Mutex
+	seen []seen
+	live int // answers under way
+}
+
+func startBackend(t *testing.T) *backend {
+	t.Helper()
+	b := &backend{}
+	b.Server = httptest.NewServer(b)
+	t.Cleanup(b.Close)
+	return b
+}
+
+func (b *backend) addr() string { return b.Listener.Addr().String() }
+
+func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := sha256.New()
+	n, err := io.Copy(h, r.Body)
+	if err != nil {
+		return // the client left
+	}
+	s := seen{at: b.addr(), size: n, length: r.ContentLength, picks: r.Header.Values(pickHeader)}
+	h.Sum(s.hash[:0])
+	b.mu.Lock()
+	b.seen = append(b.seen, s)
+	b.live++
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		b.live--
+		b.mu.Unlock()
+	}()
+	b.answer(w, r)
+}
+
+func (b *backend) answer(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if status, err := strconv.Atoi(q.Get("status")); err == nil {
+		w.WriteHeader(status)
+		return
+	}
+	events, err := strconv.Atoi(q.Get("events"))
+	if err != nil {
+		w.Header().Set("content-type", "application/json")
+		fmt.Fprintln(w, `{"ok": true}`)
+		return
+	}
+	every, _ := time.ParseDuration(q.Get("every"))
+	w.Header().Set("content-type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	http.NewResponseController(w).Flush()
+	for i := range events {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(every):
+		}
+		fmt.Fprintf(w, "data: {\"event\": %d}\n\n", i)
+		http.NewResponseController(w).Flush()
+	}
+}
+
+// take returns what the backend saw since the last call.
+func (b *backend) take() []seen {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.seen
+	b.seen = nil
+	return s
+}
+
+func (b *backend) streaming() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.live
+}

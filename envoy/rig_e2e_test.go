@@ -1,0 +1,196 @@
+package envoy_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirproxy/weir/envoy"
+	"github.com/weirproxy/weir/pkg/extproc"
+	"github.com/weirproxy/weir/pkg/pool"
+	"github.com/weirproxy/weir/pkg/route"
+)
+
+// rig is a real Envoy, backends in this process, and weir's edge and spine in this process too.
+type rig struct {
+	*envoy.Proc
+	front    string // URL of the listener through weir
+	backends []*backend
+	addrs    []string // of the replicas: the backends', unless the test has others
+	*edge
+}
+
+// rigOptions are what tests of the rig differ in.
+type rigOptions struct {
+	mode  envoy.Mode
+	addrs []string // the replicas; none: four backends
+	edits []string // of the bootstrap, old and new text by turns
+}
+
+// startRig starts all but weir.
+func startRig(t *testing.T, path string, o rigOptions) *rig {
+	t.Helper()
+	r := &rig{addrs: o.addrs}
+	if len(r.addrs) == 0 {
+		for range 4 {
+			b := startBackend(t)
+			r.backends = append(r.backends, b)
+			r.addrs = append(r.addrs, b.addr())
+		}
+	}
+	dir, err := os.MkdirTemp("", "weir") // t.TempDir is too long a path for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	ports := freePorts(t, 3)
+	r.front = fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+	p := envoy.Params{Front: ports[0], Plain: ports[1], Admin: ports[2], Replicas: r.addrs, Mode: o.mode}
+	r.Proc = start(t, envoy.Options{Path: path, Config: bootstrap(t, p, o.edits...), Dir: dir})
+	return r
+}
+
+func (r *rig) socket() string { return filepath.Join(r.Dir, "weir.sock") }
+
+// edge is one run of weir in this process.
+type edge struct {
+	*extproc.Server
+	router *route.Router
+	stop   func()
+
+	mu    sync.Mutex
+	ended []ended
+}
+
+// ended is a request that ended, and how long after its arrival.
+type ended struct {
+	*route.Decision
+	after time.Duration
+}
+
+// serve starts weir over the rig's replicas, in the place of the one that ran, and waits until Envoy sends requests to
+// it. seats bounds the requests per replica; 0: the default.
+func (r *rig) serve(t *testing.T, seats int) {
+	t.Helper()
+	r.edge = newEdge(t, r.addrs, seats)
+	l, err := net.Listen("unix", r.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func(s *extproc.Server) { done <- s.Serve(ctx, l) }(r.edge.Server)
+	r.edge.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	t.Cleanup(r.edge.stop)
+	r.awaitPick(t)
+}
+
+// newEdge returns an edge that does not serve yet.
+func newEdge(t *testing.T, addrs []string, seats int) *edge {
+	t.Helper()
+	cfg, ok := pool.Default(pool.DefaultProfile)
+	if !ok {
+		t.Fatal("no default profile")
+	}
+	if seats > 0 {
+		cfg.Seats = seats
+	}
+	e := &edge{router: route.New(route.Default(), pool.New("replicas", addrs, cfg))}
+	e.Server = extproc.NewServer(extproc.Default(), map[string]*route.Router{"replicas": e.router}, e.record, slog.New(slog.DiscardHandler))
+	return e
+}
+
+func (e *edge) record(d *route.Decision) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = append(e.ended, ended{d, time.Since(d.Arrived)})
+}
+
+// take returns the requests that ended since the last call.
+func (e *edge) take() []ended {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := e.ended
+	e.ended = nil
+	return all
+}
+
+// awaitPick sends requests until one was picked and served, and forgets them.
+func (r *rig) awaitPick(t *testing.T) {
+	t.Helper()
+	eventually(t, "a pick is served", func() bool {
+		r.get(t, "/v1/models")
+		for _, e := range r.edge.take() {
+			if e.Served == route.First {
+				return true
+			}
+		}
+		return false
+	})
+	r.settle(t)
+}
+
+// settle waits until weir holds nothing, and forgets what ended and what the backends saw.
+func (r *rig) settle(t *testing.T) {
+	t.Helper()
+	eventually(t, "weir holds nothing", func() bool { return r.Server.Stats().Streams == 0 && r.leases() == 0 })
+	r.edge.take()
+	for _, b := range r.backends {
+		b.take()
+	}
+}
+
+// leases returns the live leases of all replicas.
+func (e *edge) leases() (n int) {
+	for _, at := range e.router.Stats(time.Now()).Replicas {
+		n += at.Leases
+	}
+	return n
+}
+
+// held returns the requests held at the gate.
+func (e *edge) held() (n int) {
+	for _, h := range e.router.Stats(time.Now()).Held {
+		n += h
+	}
+	return n
+}
+
+// patience bounds every wait for something that happens in milliseconds on a machine that is not busy.
+const patience = 15 * time.Second
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// get sends a GET and returns the status.
+func (r *rig) get(t *testing.T, path string) int {
+	t.Helper()
+	resp, err := http.Get(r.front + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode
+}

@@ -1,0 +1,173 @@
+// Package extproc is the edge: the only package that knows Envoy's external-processing protocol. One goroutine
+// and one state machine per stream; one timer per pool.
+//
+//	Envoy                        weir
+//	request headers         ->   BUFFERED: go on. FULL_DUPLEX_STREAMED: nothing yet
+//	request body            ->   the pick, once the body is complete
+//	response headers        ->   go on
+//	the stream ends         ->   the lease is released
+//
+// The processing mode arrives with the first message, so one binary serves every mode. weir never changes a
+// byte of a body: BUFFERED replies carry no body at all, FULL_DUPLEX_STREAMED echoes what came.
+package extproc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"sync/atomic"
+	"time"
+
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/weirproxy/weir/pkg/route"
+)
+
+// Config is what the edge is told.
+type Config struct {
+	// BodyLimit is the largest request body, in bytes, that weir takes. A larger one is answered 413. Envoy's
+	// request_body_buffer_limit must not be larger, as in BUFFERED the whole body is one gRPC message.
+	BodyLimit int `yaml:"body_limit" json:"body_limit"`
+}
+
+// Default is 32 MiB: 8 million tokens of text, or some twenty inline images.
+func Default() Config { return Config{BodyLimit: 32 << 20} }
+
+// maxBodyLimit keeps BodyLimit and its slack inside a gRPC message's four-byte length.
+const maxBodyLimit = 1 << 30
+
+// Validate returns every fault of c; each begins with its key and a colon.
+func (c Config) Validate() error {
+	if c.BodyLimit < 1 || c.BodyLimit > maxBodyLimit {
+		return fmt.Errorf("body_limit: %d is not between 1 and %d bytes", c.BodyLimit, maxBodyLimit)
+	}
+	return nil
+}
+
+const (
+	// messageSlack is what a body's gRPC message may hold beside the body.
+	messageSlack = 1 << 20
+	// keepaliveMin lets Envoy's connection_keepalive of one second through; grpc-go's own minimum of five
+	// minutes kills live holds after a few pings.
+	keepaliveMin = 100 * time.Millisecond
+	// window is the flow-control window of a stream and of a connection: a body of several MB then takes few
+	// round trips instead of one for each 64 KiB.
+	window = 4 << 20
+	// drainTime is how long a stopping server waits for its streams: their answers go on without weir.
+	drainTime = 5 * time.Second
+)
+
+// Server is the ext_proc gRPC server over the routers of all pools.
+type Server struct {
+	extprocv3.UnimplementedExternalProcessorServer
+
+	cfg    Config
+	pools  map[string]*pool
+	record func(*route.Decision)
+	log    *slog.Logger
+	health *health.Server
+
+	streams, early, panics atomic.Int64
+}
+
+// pool is one pool's router and the timer that serves its gate.
+type pool struct {
+	*route.Router
+	wake chan struct{}
+}
+
+// NewServer returns a server that routes by routers, keyed by pool name, and calls record once for each request
+// that ended, from the goroutine of its stream.
+func NewServer(cfg Config, routers map[string]*route.Router, record func(*route.Decision), log *slog.Logger) *Server {
+	s := &Server{cfg: cfg, pools: map[string]*pool{}, record: record, log: log, health: health.NewServer()}
+	for name, r := range routers {
+		s.pools[name] = &pool{Router: r, wake: make(chan struct{}, 1)}
+	}
+	s.health.SetServingStatus(extprocv3.ExternalProcessor_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
+	return s
+}
+
+// Serve accepts on l until ctx ends, then reports NOT_SERVING, lets streams end for drainTime and cuts the rest.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	g := grpc.NewServer(
+		grpc.MaxRecvMsgSize(s.cfg.BodyLimit+messageSlack),
+		grpc.MaxConcurrentStreams(math.MaxUint32), // Envoy's breaker bounds them: a stream lives as long as its answer
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMin, PermitWithoutStream: true}),
+	)
+	extprocv3.RegisterExternalProcessorServer(g, s)
+	healthv1.RegisterHealthServer(g, s.health)
+	releasing, stop := context.WithCancel(context.WithoutCancel(ctx)) // held requests are decided during the drain too
+	defer stop()
+	for _, p := range s.pools {
+		go p.release(releasing)
+	}
+	served := make(chan error, 1)
+	go func() { served <- g.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	s.health.Shutdown()
+	cut := time.AfterFunc(drainTime, g.Stop)
+	defer cut.Stop()
+	g.GracefulStop()
+	if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
+
+// Wake has the held requests of a pool looked at again, after an event that Server does not see: a scrape.
+func (s *Server) Wake(name string) {
+	if p := s.pools[name]; p != nil {
+		p.poke()
+	}
+}
+
+func (p *pool) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // a look is due already
+	}
+}
+
+// release ends waits at every event and at the gate's own time, until ctx ends.
+func (p *pool) release(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		case <-timer.C:
+		}
+		p.Release(time.Now())
+		if next := p.Next(); next.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+// Stats are the edge's own counters.
+type Stats struct {
+	Streams int64 // open now
+	Early   int64 // ended within earlyEnd of an event stream's headers: leases came back too soon
+	Panics  int64
+}
+
+// Stats returns the counters.
+func (s *Server) Stats() Stats {
+	return Stats{Streams: s.streams.Load(), Early: s.early.Load(), Panics: s.panics.Load()}
+}

@@ -1,0 +1,301 @@
+package extproc
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	filterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weirproxy/weir/pkg/route"
+)
+
+// stream is one ext_proc stream: one HTTP request, and its state between messages.
+type stream struct {
+	srv  *Server
+	rpc  extprocv3.ExternalProcessor_ProcessServer
+	mode *extprocv3.ProtocolConfiguration
+
+	begun    time.Time
+	pool     *pool // nil: weir does not know the cluster
+	poolName string
+	req      route.Request
+	body     []byte // FULL_DUPLEX_STREAMED: what came so far, to be echoed
+	client   bool   // the client sent a destination header: it is removed
+	started  bool   // request headers were seen
+	decision *route.Decision
+	echoed   bool      // FULL_DUPLEX_STREAMED: the request side is answered
+	events   time.Time // when the headers of a 2xx event stream came
+}
+
+// errGone ends a stream whose client left, or which Envoy gave up, while it was held.
+var errGone = errors.New("stream is gone")
+
+// Process serves one stream. It returns nil at every ordinary end, and an error only for a protocol fault or a
+// fault of weir's own: in FULL_DUPLEX_STREAMED a nil before the echo would send the request on with no body.
+func (s *Server) Process(rpc extprocv3.ExternalProcessor_ProcessServer) (err error) {
+	s.streams.Add(1)
+	st := &stream{srv: s, rpc: rpc, begun: time.Now()}
+	defer s.streams.Add(-1)
+	defer st.end(&err)
+	for {
+		m, err := rpc.Recv()
+		if err != nil {
+			return nil // io.EOF or Canceled, at random: Envoy ends its streams either way
+		}
+		if err := st.handle(m); err != nil {
+			if errors.Is(err, errGone) || rpc.Context().Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// end releases whatever the stream holds, however it ended, and records its one Outcome.
+func (st *stream) end(err *error) {
+	fault := recover()
+	if fault != nil {
+		st.srv.panics.Add(1)
+		st.srv.log.Error("a request made weir panic", "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
+		*err = status.Error(codes.Internal, "internal fault")
+	}
+	if !st.started {
+		return
+	}
+	now := time.Now()
+	d := st.decision
+	switch {
+	case d == nil && fault != nil:
+		d = route.Unrouted(st.poolName, st.begun, route.Failed)
+	case d == nil:
+		d = route.Unrouted(st.poolName, st.begun, route.LeftBody)
+	case st.pool != nil && st.pool.Done(now, d, ending(d, fault)):
+		st.pool.poke()
+	}
+	if !st.events.IsZero() && now.Sub(st.events) < earlyEnd {
+		if st.srv.early.Add(1) == 1 {
+			st.srv.log.Warn("a stream ended right after the headers of an event stream, so its lease came back before the answer's end: set response_trailer_mode: SEND on the ext_proc filter")
+		}
+	}
+	st.srv.record(d)
+}
+
+// earlyEnd is how soon after an event stream's headers no model's answer can be over.
+const earlyEnd = 50 * time.Millisecond
+
+// ending is the Outcome of a picked request: only the state that was reached tells it.
+func ending(d *route.Decision, fault any) route.Outcome {
+	switch {
+	case fault != nil:
+		return route.Failed
+	case d.Status != 0:
+		return route.Answered
+	}
+	return route.Unanswered
+}
+
+func (st *stream) handle(m *extprocv3.ProcessingRequest) error {
+	if c := m.GetProtocolConfig(); c != nil {
+		st.mode = c
+	}
+	if h := m.GetRequestHeaders(); h != nil {
+		return st.requestHeaders(m, h)
+	}
+	if !st.started {
+		return status.Error(codes.InvalidArgument, "the first message is not the request headers: set request_header_mode: SEND")
+	}
+	switch r := m.Request.(type) {
+	case *extprocv3.ProcessingRequest_RequestBody:
+		return st.requestBody(r.RequestBody)
+	case *extprocv3.ProcessingRequest_RequestTrailers:
+		return st.requestTrailers()
+	case *extprocv3.ProcessingRequest_ResponseHeaders:
+		return st.responseHeaders(m, r.ResponseHeaders)
+	case *extprocv3.ProcessingRequest_ResponseBody:
+		return st.responseBody(r.ResponseBody)
+	case *extprocv3.ProcessingRequest_ResponseTrailers:
+		return st.rpc.Send(responseTrailersReply())
+	}
+	return status.Errorf(codes.InvalidArgument, "unexpected message %T", m.Request)
+}
+
+func (st *stream) bodyMode() filterv3.ProcessingMode_BodySendMode {
+	return st.mode.GetRequestBodyMode()
+}
+
+func (st *stream) duplex() bool {
+	return st.bodyMode() == filterv3.ProcessingMode_FULL_DUPLEX_STREAMED
+}
+
+// requestHeaders takes what the headers tell. A request without a body, or whose body weir is not sent in time,
+// is decided here.
+func (st *stream) requestHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.HttpHeaders) error {
+	if st.started {
+		return status.Error(codes.InvalidArgument, "request headers came twice")
+	}
+	st.started = true
+	st.readHeaders(m, h)
+	if h.GetEndOfStream() {
+		return st.decide(nil, requestHeadersReply)
+	}
+	switch st.bodyMode() {
+	case filterv3.ProcessingMode_FULL_DUPLEX_STREAMED:
+		return nil // answered with the pick once the body is complete
+	case filterv3.ProcessingMode_BUFFERED, filterv3.ProcessingMode_BUFFERED_PARTIAL:
+		return st.rpc.Send(requestHeadersReply(st.passed()))
+	}
+	return st.decide(nil, requestHeadersReply) // NONE and STREAMED: a pick after the headers would come too late
+}
+
+func (st *stream) requestBody(b *extprocv3.HttpBody) error {
+	if !st.duplex() {
+		if st.decision != nil { // STREAMED, or what follows the prefix in BUFFERED_PARTIAL
+			return st.rpc.Send(requestBodyReply(nil))
+		}
+		return st.decide(b.GetBody(), requestBodyReply)
+	}
+	if st.echoed {
+		return status.Error(codes.InvalidArgument, "a request body came after its end")
+	}
+	if len(st.body)+len(b.GetBody()) > st.srv.cfg.BodyLimit {
+		return st.tooLarge()
+	}
+	st.body = append(st.body, b.GetBody()...)
+	if b.GetEndOfStream() {
+		return st.answerDuplex(true)
+	}
+	return nil
+}
+
+// requestTrailers ends a body in FULL_DUPLEX_STREAMED, and follows it elsewhere.
+func (st *stream) requestTrailers() error {
+	switch {
+	case st.duplex() && !st.echoed:
+		if err := st.answerDuplex(false); err != nil || st.refused() {
+			return err
+		}
+	case st.decision == nil: // headers said that a body follows, and none came
+		return st.decide(nil, requestTrailersReply)
+	}
+	return st.rpc.Send(requestTrailersReply(nil))
+}
+
+// answerDuplex decides on the whole body and sends the header reply and the echo, in that order: the other
+// order is spurious to Envoy. last says that no trailers follow.
+func (st *stream) answerDuplex(last bool) error {
+	st.echoed = true
+	if err := st.decide(st.body, requestHeadersReply); err != nil || st.refused() {
+		return err
+	}
+	body := st.body
+	st.body = nil
+	for {
+		n := min(len(body), echoBytes)
+		end := last && n == len(body)
+		if n > 0 || end {
+			if err := st.rpc.Send(echoReply(body[:n], end)); err != nil {
+				return err
+			}
+		}
+		if body = body[n:]; len(body) == 0 {
+			return nil
+		}
+	}
+}
+
+// echoBytes is the size of an echoed chunk: what Envoy itself handles best is under 64 KiB.
+const echoBytes = 62 << 10
+
+// refused reports whether the request was answered by weir: nothing more may be sent for it.
+func (st *stream) refused() bool {
+	return st.decision.State == route.Refused && st.decision.Outcome != route.NoPool
+}
+
+// decide routes the request with its body, waits if it is held, and answers with the message that reply makes,
+// or with a refusal.
+func (st *stream) decide(body []byte, reply func(*pass) *extprocv3.ProcessingResponse) error {
+	if len(body) > st.srv.cfg.BodyLimit {
+		return st.tooLarge()
+	}
+	if st.pool == nil {
+		st.decision = route.Unrouted(st.poolName, st.begun, route.NoPool)
+		return st.rpc.Send(reply(st.passed()))
+	}
+	st.req.Body = body
+	d := st.pool.Route(time.Now(), &st.req)
+	st.req.Body = nil
+	st.decision = d
+	if d.Ready() != nil {
+		if err := st.wait(d); err != nil {
+			return err
+		}
+	}
+	if d.State == route.Refused {
+		return st.rpc.Send(refusal(d))
+	}
+	return st.rpc.Send(reply(st.passed()))
+}
+
+// wait parks a held request until it is decided or gone. Envoy's per-message timer is told once, where it has
+// one: there is none in FULL_DUPLEX_STREAMED.
+func (st *stream) wait(d *route.Decision) error {
+	st.pool.Release(time.Now()) // those ahead of it wait for other replicas, perhaps
+	select {
+	case <-d.Ready():
+		return nil
+	default:
+		st.pool.poke() // the timer must learn of its deadline
+	}
+	if !st.duplex() {
+		if err := st.rpc.Send(holdReply(st.pool.MaxHold() + holdSlack)); err != nil {
+			return errGone
+		}
+	}
+	select {
+	case <-d.Ready():
+		return nil
+	case <-st.rpc.Context().Done():
+		return errGone
+	}
+}
+
+// holdSlack is how much longer Envoy is told to wait than any hold lasts, so that the gate decides first.
+const holdSlack = 5 * time.Second
+
+// tooLarge answers 413: nothing is charged.
+func (st *stream) tooLarge() error {
+	st.body, st.echoed = nil, true
+	st.decision = route.Unrouted(st.poolName, st.begun, route.TooLarge)
+	return st.rpc.Send(refusal(st.decision))
+}
+
+// passed is what goes back to Envoy with the reply that lets a request on.
+func (st *stream) passed() *pass {
+	return &pass{decision: st.decision, remove: st.client}
+}
+
+// responseHeaders notes who answered and how.
+func (st *stream) responseHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.HttpHeaders) error {
+	if d := st.decision; d != nil && d.State == route.Picked {
+		d.Status = statusOf(h)
+		st.pool.Serve(time.Now(), d, attribute(m, "upstream.address"))
+		if d.Status/100 == 2 && strings.HasPrefix(header(h, "content-type"), "text/event-stream") && !h.GetEndOfStream() {
+			st.events = time.Now()
+		}
+	}
+	return st.rpc.Send(responseHeadersReply())
+}
+
+// responseBody answers a response body that a configuration sends though weir never asks for one.
+func (st *stream) responseBody(b *extprocv3.HttpBody) error {
+	if st.mode.GetResponseBodyMode() == filterv3.ProcessingMode_FULL_DUPLEX_STREAMED {
+		return st.rpc.Send(responseEcho(b.GetBody(), b.GetEndOfStream()))
+	}
+	return st.rpc.Send(responseBodyReply())
+}
