@@ -1,0 +1,142 @@
+// Command weir picks the replica for each LLM inference request that passes an Envoy.
+//
+//	weir serve --bootstrap envoy.yaml    run, as the file that Envoy reads too says
+//	weir check --bootstrap envoy.yaml    read the file as serve would, and list every fault
+//	weir version
+//
+// Exit status: 0 done or stopped by SIGINT or SIGTERM, 1 failed, 2 called in a wrong way.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/weirproxy/weir/pkg/bootstrap"
+)
+
+const usage = `usage: weir COMMAND [flags]
+
+  serve    pick replicas for the Envoy of a bootstrap file; weir serve -h lists the flags
+  check    read the bootstrap file as serve would, and list every fault in it
+  version  print the version
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends weir at once
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the whole command: it returns the exit status. A command that runs on stops when ctx ends.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, usage)
+		return 2
+	}
+	switch args[0] {
+	case "serve":
+		return runServe(ctx, args[1:], stderr)
+	case "check":
+		return runCheck(args[1:], stdout, stderr)
+	case "version":
+		fmt.Fprintln(stdout, version())
+		return 0
+	case "help", "-h", "-help", "--help":
+		fmt.Fprint(stdout, usage)
+		return 0
+	}
+	fmt.Fprintf(stderr, "weir: unknown command %q\n%s", args[0], usage)
+	return 2
+}
+
+func runServe(ctx context.Context, args []string, stderr io.Writer) int {
+	fs := flag.NewFlagSet("weir serve", flag.ContinueOnError)
+	level := slog.LevelInfo
+	fs.TextVar(&level, "log-level", slog.LevelInfo, "least `LEVEL` logged: debug, info, warn or error")
+	handler := func(o *slog.HandlerOptions) slog.Handler { return slog.NewTextHandler(stderr, o) }
+	fs.Func("log-format", "`FORMAT` of log lines, on stderr: text or json (default text)", func(s string) error {
+		switch s {
+		case "json":
+			handler = func(o *slog.HandlerOptions) slog.Handler { return slog.NewJSONHandler(stderr, o) }
+		case "text":
+		default:
+			return errors.New("not text or json")
+		}
+		return nil
+	})
+	file, code := parseFlags(fs, args, stderr)
+	if file == "" {
+		return code
+	}
+	b, err := bootstrap.Load(file)
+	if err == nil {
+		err = serve(ctx, b, slog.New(handler(&slog.HandlerOptions{Level: level})))
+	}
+	return status(err, stderr)
+}
+
+func runCheck(args []string, stdout, stderr io.Writer) int {
+	file, code := parseFlags(flag.NewFlagSet("weir check", flag.ContinueOnError), args, stderr)
+	if file == "" {
+		return code
+	}
+	b, err := bootstrap.Load(file)
+	if err == nil {
+		fmt.Fprintf(stdout, "%s: weir listens on %s; pools: %d\n", file, b.Listen.Address, len(b.Pools))
+	}
+	return status(err, stderr)
+}
+
+// parseFlags returns the bootstrap file of a command, or none and the exit status.
+func parseFlags(fs *flag.FlagSet, args []string, stderr io.Writer) (file string, code int) {
+	fs.SetOutput(stderr)
+	fs.StringVar(&file, "bootstrap", "", "Envoy's bootstrap `FILE`, YAML or JSON; required")
+	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return "", 0
+	} else if err != nil {
+		return "", 2
+	}
+	switch {
+	case file == "":
+		fmt.Fprintf(stderr, "%s: --bootstrap is required\n", fs.Name())
+	case fs.NArg() > 0:
+		fmt.Fprintf(stderr, "%s: unexpected argument %q\n", fs.Name(), fs.Arg(0))
+	default:
+		return file, 0
+	}
+	return "", 2
+}
+
+// status prints an error, one fault a line, and returns the exit status.
+func status(err error, stderr io.Writer) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(stderr, err)
+	return 1
+}
+
+// version is the module version that the build recorded, with the commit where it stands.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "weir unknown"
+	}
+	text := "weir " + info.Main.Version + " " + info.GoVersion
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			text += " " + s.Value
+		}
+	}
+	return text
+}

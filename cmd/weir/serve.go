@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weirproxy/weir/pkg/admin"
+	"github.com/weirproxy/weir/pkg/bootstrap"
+	"github.com/weirproxy/weir/pkg/extproc"
+	"github.com/weirproxy/weir/pkg/pool"
+	"github.com/weirproxy/weir/pkg/route"
+	"github.com/weirproxy/weir/pkg/scrape"
+)
+
+// serve wires the stages in the order of a request and runs them until ctx ends: then the edge drains, and
+// scraping and the admin listener stay up until it has. It returns nil after a stop, else what failed.
+func serve(ctx context.Context, b *bootstrap.Bootstrap, log *slog.Logger) error {
+	routers := map[string]*route.Router{}
+	var all []*route.Router
+	for _, p := range b.Pools {
+		r := route.New(b.Policy.Route, pool.New(p.Name, p.Endpoints, b.Policy.Replica))
+		routers[p.Name], all = r, append(all, r)
+		log.Info("pool", "name", p.Name, "endpoints", p.Endpoints)
+	}
+	adm := admin.New(b.Policy.Admin, all, log)
+	edge := extproc.NewServer(b.Policy.Edge, routers, adm.Record, log)
+	scraper := scrape.New(scrape.Interval, targets(b.Pools, routers, edge), log)
+	count(adm, edge, scraper)
+
+	l, err := listen(ctx, b.Listen)
+	if err != nil {
+		return fmt.Errorf("the ext_proc address of the bootstrap file: %w", err)
+	}
+	log.Info("weir listens", "network", b.Listen.Network, "address", b.Listen.Address)
+	adm.SetReady(true)
+	rest, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, ctx := errgroup.WithContext(ctx)
+	context.AfterFunc(ctx, func() { adm.SetReady(false) })
+	group.Go(func() error { return adm.Run(rest) })
+	group.Go(func() error { return scraper.Run(rest) })
+	group.Go(func() error {
+		defer stop()
+		return edge.Serve(ctx, l)
+	})
+	return group.Wait()
+}
+
+// targets are the replicas to scrape. A sample may let a held request go, so that each wakes its pool's gate.
+func targets(pools []bootstrap.Pool, routers map[string]*route.Router, edge *extproc.Server) []scrape.Target {
+	var all []scrape.Target
+	for _, p := range pools {
+		r := routers[p.Name]
+		for _, endpoint := range p.Endpoints {
+			all = append(all, scrape.Target{Pool: p.Name, Endpoint: endpoint, Observe: func(now time.Time, s pool.Sample) {
+				r.Observe(now, endpoint, s)
+				edge.Wake(p.Name)
+			}})
+		}
+	}
+	return all
+}
+
+// count puts the counters of the edge and of the scraper on the metrics page.
+func count(adm *admin.Admin, edge *extproc.Server, scraper *scrape.Scraper) {
+	adm.Gauges("weir_streams", "ext_proc streams open now.", nil, func(emit admin.Emit) {
+		emit(float64(edge.Stats().Streams))
+	})
+	adm.Counters("weir_streams_early_total", "Streams that ended right after the headers of an event stream: leases came back too soon.", nil, func(emit admin.Emit) {
+		emit(float64(edge.Stats().Early))
+	})
+	adm.Counters("weir_panics_total", "Streams that a fault of weir's own ended.", nil, func(emit admin.Emit) {
+		emit(float64(edge.Stats().Panics))
+	})
+	replica := []string{"pool", "endpoint"}
+	adm.Counters("weir_scrapes_total", "Scrapes of a replica's metrics that ended, failures included.", replica, func(emit admin.Emit) {
+		for _, s := range scraper.Stats() {
+			emit(float64(s.Scrapes), s.Pool, s.Endpoint)
+		}
+	})
+	adm.Counters("weir_scrape_failures_total", "Scrapes of a replica's metrics that failed.", replica, func(emit admin.Emit) {
+		for _, s := range scraper.Stats() {
+			emit(float64(s.Failures), s.Pool, s.Endpoint)
+		}
+	})
+}

@@ -1,0 +1,49 @@
+// Command weirlab is weir's laboratory.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// command is one of weirlab's programs. run gets the arguments after its name, ends with ctx, and returns
+// why it failed.
+type command struct {
+	name, does string
+	run        func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+}
+
+// commands is all of them, in the order in which the usage lists them.
+var commands = []command{
+	{"replica", "serve simulated vLLM replicas", runReplica},
+	{"demo", "compare weir with round robin on a real Envoy", runDemo},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run returns the exit status: 0, 1 when a command failed, 2 when none could be told.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	for _, c := range commands {
+		if len(args) == 0 || args[0] != c.name {
+			continue
+		}
+		if err := c.run(ctx, args[1:], stdout, stderr); err != nil {
+			fmt.Fprintf(stderr, "weirlab %s: %v\n", c.name, err)
+			return 1
+		}
+		return 0
+	}
+	fmt.Fprintln(stderr, "usage: weirlab <command> [flags]")
+	for _, c := range commands {
+		fmt.Fprintf(stderr, "  %-8s %s\n", c.name, c.does)
+	}
+	return 2
+}
