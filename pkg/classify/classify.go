@@ -78,6 +78,9 @@ func Classify(classes []Class, in Input) Result {
 	}
 	d := classes[c].Deadline
 	for _, text := range []string{in.RouteDeadline, in.HeaderDeadline} {
+		if text == "" {
+			continue // an error costs an allocation, and most requests say nothing
+		}
 		if given, err := time.ParseDuration(text); err == nil && given > 0 {
 			d = min(d, given)
 		}

@@ -37,7 +37,7 @@ const (
 	Held                  // waits at the gate
 	Admitted              // charged to its replica
 	Expired               // its deadline passed at the gate
-	Refused               // the gate was full
+	Refused               // its class was full
 	Left                  // taken back while held
 )
 
@@ -70,7 +70,7 @@ type Gate struct {
 	pass   uint64
 }
 
-// New returns an empty gate that holds at most `most` tickets of the classes, of which bulk tells which are
+// New returns an empty gate that holds at most `most` tickets of each class, of which bulk tells which are
 // bulk. best finds the replica of least cost for a ticket, and charge puts the ticket's load on the replica
 // that best named last. Both run inside the caller's critical section.
 func New(bulk []bool, most, replicas int,
@@ -82,7 +82,7 @@ func New(bulk []bool, most, replicas int,
 }
 
 // Offer brings a ticket to the gate and returns its state: Admitted at once if nobody of its class or a more
-// urgent one is held and its replica takes it, Refused if the gate is full, else Held. A Held ticket is decided
+// urgent one is held and its replica takes it, Refused if its class is full, else Held. A Held ticket is decided
 // by Release.
 func (g *Gate) Offer(now time.Time, t *Ticket) State {
 	if g.first(t.Class) {
@@ -92,7 +92,7 @@ func (g *Gate) Offer(now time.Time, t *Ticket) State {
 			return t.state
 		}
 	}
-	if g.held >= g.most {
+	if len(g.queues[t.Class]) >= g.most {
 		t.state = Refused
 		return t.state
 	}

@@ -58,85 +58,6 @@ func warm(p *pool.Pool, slot int, c chain.Chain) {
 	x.Unpin(c, x.Pin(c, 0))
 }
 
-// slowCosts is the formula of DESIGN.md, section 4, as it is written there.
-func slowCosts(p *pool.Pool, q *Query, now time.Time) []float64 {
-	costs := make([]float64, len(p.Replicas))
-	waits := 0.0
-	for _, r := range p.Replicas {
-		v := r.View(now)
-		waits += v.Backlog * v.Prefill
-	}
-	m := 1.0
-	if p.Work() > 0 {
-		m = 1 + math.Min(waits/float64(len(p.Replicas))/p.Work(), 20)
-	}
-	for i, r := range p.Replicas {
-		v := r.View(now)
-		u := math.Max(q.Prompt-64*float64(r.Index.Match(q.Chain)), 1)
-		if q.Discount && i == q.Home {
-			u *= 0.2
-		}
-		k := math.Min(v.KV, 0.98)
-		costs[i] = v.Backlog*v.Prefill + u*v.Prefill*m + 0.01*q.Output*v.Decode + 0.1*v.Decode*k/(1-k)
-	}
-	return costs
-}
-
-func TestBestAgreesWithTheFormula(t *testing.T) {
-	differ := 0
-	for seed := range uint64(400) {
-		rng := rand.New(rand.NewPCG(seed, 4))
-		n := 1 + rng.IntN(12)
-		p := newPool(n)
-		chains := make([]chain.Chain, 5)
-		for i := range chains {
-			chains[i] = promptChain(seed*10+uint64(i), 1+rng.IntN(100))
-		}
-		for range rng.IntN(40) {
-			now := at(rng.Float64())
-			slot := rng.IntN(n)
-			charge(p, now, slot, 1+float64(rng.IntN(20_000)))
-			p.Replicas[slot].Index.Pin(chains[rng.IntN(5)][:1], rng.IntN(2000))
-			warm(p, rng.IntN(n), chains[rng.IntN(5)])
-			if rng.IntN(3) == 0 {
-				p.Replicas[slot].Observe(now, pool.Sample{At: now, KV: rng.Float64(), HasKV: true})
-			}
-		}
-		now := at(1 + rng.Float64())
-		c := chains[rng.IntN(5)]
-		q := query(p, c[:rng.IntN(len(c)+1)])
-		q.Prompt += float64(rng.IntN(60))
-		q.Output, q.Discount = float64(rng.IntN(1000)), rng.IntN(2) == 0
-		got, costs := Best(now, p, q), slowCosts(p, q, now)
-		if want := slices.Min(costs); math.Abs(got.Cost-want) > 1e-9*want || math.Abs(costs[got.First.Slot]-want) > 1e-9*want {
-			t.Fatalf("seed %d: cost %v on %d, want %v of %v", seed, got.Cost, got.First.Slot, want, costs)
-		}
-		u := max(q.Prompt-float64(64*got.First.Index.Match(q.Chain)), 1)
-		if want := (pool.Load{Prompt: q.Prompt, Uncached: u, Output: q.Output}); got.Load != want {
-			t.Fatalf("seed %d: load %+v, want %+v: the discount must not reach it", seed, got.Load, want)
-		}
-		if got.View != got.First.View(now) || got.Matched != got.First.Index.Match(q.Chain) {
-			t.Fatalf("seed %d: view %+v, matched %d", seed, got.View, got.Matched)
-		}
-		if n == 1 {
-			if got.Second != nil {
-				t.Fatalf("seed %d: a second choice in a pool of one", seed)
-			}
-			continue
-		}
-		others := slices.Delete(slices.Clone(costs), got.First.Slot, got.First.Slot+1)
-		if want := slices.Min(others); got.Second == got.First || math.Abs(costs[got.Second.Slot]-want) > 1e-9*want {
-			t.Fatalf("seed %d: second costs %v, want %v", seed, costs[got.Second.Slot], want)
-		}
-		if costs[got.First.Slot] < 0.99*costs[got.Second.Slot] {
-			differ++
-		}
-	}
-	if differ < 200 {
-		t.Errorf("first and second differ in %d of 400 pools: the test is too weak", differ)
-	}
-}
-
 func TestTiesGoToTheHome(t *testing.T) {
 	p := newPool(16)
 	first, second := map[int]int{}, map[int]bool{}
@@ -213,7 +134,7 @@ func TestAffinityHardensWithBacklog(t *testing.T) {
 	}
 	l := charge(p, epoch, 0, 4000)
 	want(0, "m = 1 + 2000/4000 prices the miss at 4,800 tokens, and 4,000 are ahead")
-	l.Release(epoch)
+	l.Release(epoch, true)
 	charge(p, epoch, 0, 6000)
 	want(1, "m = 1 + 3000/4020 prices the miss at 5,600 tokens, and 6,000 are ahead")
 	charge(p, epoch, 0, 10_000)
@@ -305,7 +226,7 @@ func TestSilentReplicaStopsWinning(t *testing.T) {
 		now := float64(i) / 10
 		live = slices.DeleteFunc(live, func(r running) bool {
 			if r.end <= now {
-				r.l.Release(at(now))
+				r.l.Release(at(now), true)
 			}
 			return r.end <= now
 		})
@@ -333,79 +254,5 @@ func TestSilentReplicaStopsWinning(t *testing.T) {
 	}
 	if late > 5 {
 		t.Errorf("the silent replica got %d of the last 250 requests, %d before", late, early)
-	}
-}
-
-// benchPool is a pool that is busy at now and holds a prompt of 128 KiB everywhere.
-func benchPool(n int, now time.Time) (*pool.Pool, *Query) {
-	p := newPool(n)
-	c := promptChain(1, 512)
-	rng := rand.New(rand.NewPCG(1, 1))
-	for i, r := range p.Replicas {
-		for s := range uint64(3) {
-			warm(p, i, promptChain(1000+3*uint64(i)+s, 512))
-		}
-		warm(p, i, c)
-		for range 16 {
-			charge(p, now, i, float64(rng.IntN(1000)))
-		}
-		r.Observe(now, pool.Sample{At: now, KV: rng.Float64(), HasKV: true, Tokens: 1, HasTokens: true})
-	}
-	return p, query(p, c)
-}
-
-var sizes = []int{8, 512}
-
-func TestPickAllocatesNothing(t *testing.T) {
-	for _, n := range sizes {
-		p, q := benchPool(n, epoch)
-		var l pool.Lease
-		if a := testing.AllocsPerRun(100, func() {
-			q.Lookup(p)
-			q.Refresh(p)
-			c := Best(epoch, p, q)
-			p.Charge(epoch, &l, c.First, c.Load)
-			l.Release(epoch)
-		}); a != 0 {
-			t.Errorf("%d replicas: %v allocations", n, a)
-		}
-	}
-}
-
-// BenchmarkPick is what picking adds to the critical section: the argmin and the charge, and the release of
-// another request so that load stays.
-func BenchmarkPick(b *testing.B) {
-	for _, n := range sizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			now := time.Now() // with a monotonic part, as on the wire
-			p, q := benchPool(n, now)
-			var leases [64]pool.Lease
-			i := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				now = now.Add(20 * time.Microsecond)
-				l := &leases[i%len(leases)]
-				l.Release(now)
-				c := Best(now, p, q)
-				p.Charge(now, l, c.First, c.Load)
-				i++
-			}
-		})
-	}
-}
-
-// BenchmarkMatch is the lookup of a prompt of 128 KiB in every replica's index, each of which holds it whole.
-func BenchmarkMatch(b *testing.B) {
-	for _, n := range sizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			p, q := benchPool(n, time.Now())
-			b.ReportAllocs()
-			for b.Loop() {
-				q.Lookup(p)
-			}
-			if q.matches[n-1].Blocks != 512 {
-				b.Fatalf("matched %d blocks, want 512", q.matches[n-1].Blocks)
-			}
-		})
 	}
 }

@@ -37,9 +37,10 @@ func (r *Replica) charge(now time.Time, l *Lease, q Load) {
 	r.pace()
 }
 
-// Release takes the lease's load off its replica, with what of its prompt had not drained. The first call
-// counts; later ones do nothing.
-func (l *Lease) Release(now time.Time) {
+// Release takes the lease's load off its replica, with what of its prompt had not drained. answered says that the
+// replica answered, a sign that it works: clients that give up on a hung one are none. The first call counts;
+// later ones do nothing.
+func (l *Lease) Release(now time.Time, answered bool) {
 	if !l.live {
 		return
 	}
@@ -59,7 +60,9 @@ func (l *Lease) Release(now time.Time) {
 	if r.leases == 0 { // sums of floats: an idle replica is exactly idle
 		r.context, r.output, r.sent = 0, 0, 0
 	}
-	r.progress(now)
+	if answered {
+		r.progress(now)
+	}
 	r.pace()
 }
 

@@ -104,15 +104,15 @@ func TestKVOfGaugeAndOfPins(t *testing.T) {
 	want("and what was sent since", 2, 0.6)
 	r.charge(at(2.5), &b, load)
 	want("and more", 2.9, 0.7)
-	b.Release(at(2.9))
+	b.Release(at(2.9), true)
 	want("less what ended since", 2.9, 0.6)
 	observe(3, gauge(0.55))
 	want("a new gauge knows it", 3, 0.55)
 	r.charge(at(3), &c, load)
 	observe(3, gauge(0.65))
 	want("a gauge at the instant of a charge knows it", 3, 0.65)
-	a.Release(at(3.5))
-	c.Release(at(3.5))
+	a.Release(at(3.5), true)
+	c.Release(at(3.5), true)
 	want("what ended before the gauge is in it until the next", 3.5, 0.65)
 	observe(4, Sample{HasWaiting: true})
 	want("a scrape without the gauge: unknown", 4, 0.25)
@@ -150,8 +150,29 @@ func TestStats(t *testing.T) {
 	if s.Leases != 1 || s.BacklogTokens != 1000 || s.PendingTokens != 1050 || !near(s.WaitSeconds, 0.2) || !s.Below {
 		t.Errorf("Stats = %+v", s)
 	}
-	l.Release(at(4))
+	l.Release(at(4), true)
 	if s := r.Stats(at(4)); s.Leases != 0 || s.BacklogTokens != 0 || s.PendingTokens != 0 || s.WaitSeconds != 0 {
 		t.Errorf("Stats = %+v after the end", s)
+	}
+}
+
+// Without a gauge the share of KV is what live leases pin, and a full cache is a full share whatever the
+// configured size is modulo a block.
+func TestKVWithoutGaugeReachesOne(t *testing.T) {
+	for _, tokens := range []int{1, 63, 64, 127, 1000, 421_000} {
+		cfg := plain
+		cfg.KVTokens = tokens
+		r := New("p", []string{"a"}, cfg).Replicas[0]
+		if kv := r.View(at(0)).KV; kv != 0 {
+			t.Errorf("%d tokens: KV %v while idle", tokens, kv)
+		}
+		pins := r.Index.Pin(nil, 1<<20)
+		if v := r.View(at(0)); v.KV != 1 || v.Below() {
+			t.Errorf("%d tokens: KV %v with every block pinned, below the knee: %v", tokens, v.KV, v.Below())
+		}
+		r.Index.Unpin(nil, pins)
+	}
+	if chain.BlockTokens != 64 {
+		t.Error("the sizes above are chosen around blocks of 64 tokens")
 	}
 }

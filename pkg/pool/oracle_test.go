@@ -65,14 +65,16 @@ func (s *slowReplica) charge(now time.Time, q Load) *slowLease {
 	return l
 }
 
-func (s *slowReplica) release(now time.Time, l *slowLease) {
+func (s *slowReplica) release(now time.Time, l *slowLease, answered bool) {
 	s.advance(now)
 	i := slices.Index(s.live, l)
 	if i < 0 {
 		return
 	}
 	s.live = slices.Delete(s.live, i, i+1)
-	s.progress = now
+	if answered {
+		s.progress = now
+	}
 }
 
 func (s *slowReplica) observe(now time.Time, m Sample) {
@@ -137,20 +139,22 @@ func TestLoadAgreesWithSlowSums(t *testing.T) {
 			now = now.Add(time.Duration(rng.ExpFloat64() * 1e8 * float64(rng.IntN(8))))
 			switch k := rng.IntN(10); {
 			case k < 4 && len(live) < 25:
-				q := Load{Prompt: 1 + float64(rng.IntN(30_000)), Output: float64(rng.IntN(1000))}
-				q.Uncached = max(1, float64(rng.IntN(int(q.Prompt)+1)))
+				// Fractions, so that sums round and an idle replica is zero only if it is made so.
+				q := Load{Prompt: 1 + 30_000*rng.Float64(), Output: 1000 * rng.Float64()}
+				q.Uncached = max(1, q.Prompt*rng.Float64())
 				p := pair{&Lease{}, nil}
 				r.charge(now, p.fast, q)
 				p.slow = slow.charge(now, q)
 				live = append(live, p)
 			case k < 7 && len(live) > 0:
 				i := rng.IntN(len(live))
-				live[i].fast.Release(now)
-				slow.release(now, live[i].slow)
+				answered := rng.IntN(2) == 0
+				live[i].fast.Release(now, answered)
+				slow.release(now, live[i].slow, answered)
 				old = append(old, live[i])
 				live = slices.Delete(live, i, i+1)
 			case k == 7 && len(old) > 0:
-				old[rng.IntN(len(old))].fast.Release(now) // a late second one
+				old[rng.IntN(len(old))].fast.Release(now, true) // a late second one
 			case k > 7:
 				m := Sample{At: now, KV: rng.Float64(), HasKV: rng.IntN(3) > 0, HasTokens: rng.IntN(4) > 0}
 				if m.HasTokens {
@@ -172,7 +176,7 @@ func TestLoadAgreesWithSlowSums(t *testing.T) {
 		}
 		rng.Shuffle(len(live), func(i, j int) { live[i], live[j] = live[j], live[i] })
 		for _, p := range live {
-			p.fast.Release(now)
+			p.fast.Release(now, true)
 		}
 		if r.backlog != 0 || r.context != 0 || r.output != 0 || r.sent != 0 || r.leases != 0 || r.oldest != nil || r.newest != nil {
 			t.Fatalf("seed %d: an idle replica has load: %+v", seed, r)

@@ -4,8 +4,6 @@ import (
 	"math"
 	"testing"
 	"time"
-
-	"github.com/weirproxy/weir/pkg/chain"
 )
 
 // plain is a replica whose steps take 10 ms however many sequences run, so that an uncached token takes
@@ -28,6 +26,7 @@ type event struct {
 	at      float64
 	charge  float64 // uncached tokens; 0: none
 	release int     // lease; 0: none
+	giveUp  int     // lease, released without an answer; 0: none
 	tokens  float64 // a scrape with this counter; 0: none
 	want    float64 // backlog right after it
 }
@@ -105,7 +104,14 @@ func TestBacklog(t *testing.T) {
 			{at: 9, tokens: 12, want: 25_000}, // what passed in silence is not credited afterwards
 			{at: 10, tokens: 12, want: 20_000},
 		}},
-		{"a lease's end is progress", []event{
+		{"a lease's end without an answer is no progress", []event{
+			{at: 0, charge: 5000, want: 5000},
+			{at: 0, charge: 50_000, want: 55_000},
+			{at: 3, want: 40_000},
+			{at: 4, giveUp: 1, want: 40_000},
+			{at: 9, want: 40_000},
+		}},
+		{"an answer is progress", []event{
 			{at: 0, charge: 5000, want: 5000},
 			{at: 0, charge: 50_000, want: 55_000},
 			{at: 3, want: 40_000},
@@ -136,8 +142,10 @@ func TestBacklog(t *testing.T) {
 					l := &Lease{}
 					r.charge(now, l, Load{Prompt: e.charge, Uncached: e.charge, Output: 10})
 					leases = append(leases, l)
+				case e.giveUp > 0:
+					leases[e.giveUp].Release(now, false)
 				case e.release > 0:
-					leases[e.release].Release(now)
+					leases[e.release].Release(now, true)
 				case e.tokens > 0:
 					r.Observe(now, Sample{At: now, Tokens: e.tokens, HasTokens: true})
 				}
@@ -206,7 +214,7 @@ func TestSeats(t *testing.T) {
 	if r.View(at(0)).Free {
 		t.Error("a seat is free with 4 of 4 taken")
 	}
-	leases[2].Release(at(0))
+	leases[2].Release(at(0), true)
 	if !r.View(at(0)).Free {
 		t.Error("no seat is free after a release")
 	}
@@ -287,26 +295,5 @@ func TestNewPool(t *testing.T) {
 	q := New("llm", []string{"10.0.0.2:8000", "10.0.0.1:8000"}, plain)
 	if p.Replicas[home].Endpoint != q.Replicas[q.Home(99)].Endpoint {
 		t.Error("the home depends on the order of endpoints")
-	}
-}
-
-// Without a gauge the share of KV is what live leases pin, and a full cache is a full share whatever the
-// configured size is modulo a block.
-func TestKVWithoutGaugeReachesOne(t *testing.T) {
-	for _, tokens := range []int{1, 63, 64, 127, 1000, 421_000} {
-		cfg := plain
-		cfg.KVTokens = tokens
-		r := New("p", []string{"a"}, cfg).Replicas[0]
-		if kv := r.View(at(0)).KV; kv != 0 {
-			t.Errorf("%d tokens: KV %v while idle", tokens, kv)
-		}
-		pins := r.Index.Pin(nil, 1<<20)
-		if v := r.View(at(0)); v.KV != 1 || v.Below() {
-			t.Errorf("%d tokens: KV %v with every block pinned, below the knee: %v", tokens, v.KV, v.Below())
-		}
-		r.Index.Unpin(nil, pins)
-	}
-	if chain.BlockTokens != 64 {
-		t.Error("the sizes above are chosen around blocks of 64 tokens")
 	}
 }

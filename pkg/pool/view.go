@@ -57,20 +57,27 @@ type View struct {
 func (v View) Below() bool { return v.Wait < v.Tau && v.KV < 1 && v.Free }
 
 // View returns the replica's load at now.
-func (r *Replica) View(now time.Time) View {
-	v := r.backlog - r.drainedBy(now)
-	return View{
-		Backlog: v, Decode: r.decode, Prefill: r.prefill, Wait: v * r.prefill, Tau: r.tau,
-		KV: r.kv(now), Free: r.leases < r.seats,
-	}
+func (r *Replica) View(now time.Time) (v View) {
+	r.view(now, &v)
+	return v
+}
+
+// view is View into *v: a copy less, where every replica of a large pool is looked at.
+func (r *Replica) view(now time.Time, v *View) {
+	v.Backlog = r.backlog - r.drainedBy(now)
+	v.Decode, v.Prefill, v.Tau = r.decode, r.prefill, r.tau
+	v.Wait = v.Backlog * r.prefill
+	v.KV = r.kv(now)
+	v.Free = r.leases < r.seats
 }
 
 // Views returns each replica's load at now, by slot, and the mean of their waits in seconds. The next call uses
 // the memory again.
 func (p *Pool) Views(now time.Time) (views []View, wait float64) {
 	for i, r := range p.Replicas {
-		p.views[i] = r.View(now)
-		wait += p.views[i].Wait
+		v := &p.views[i]
+		r.view(now, v)
+		wait += v.Wait
 	}
 	return p.views, wait / float64(max(len(p.views), 1))
 }

@@ -66,7 +66,7 @@ func (p *Popularity) Key(c chain.Chain, n int) (key uint64, ok bool) {
 		if *cell < 1<<16-1 {
 			*cell++
 		}
-		if float64(before) < limit || before == 0 {
+		if float64(before) < limit {
 			key = uint64(h)
 			break
 		}

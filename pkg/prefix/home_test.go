@@ -222,12 +222,3 @@ func TestPopularityHalves(t *testing.T) {
 		t.Errorf("count %d of a block not seen for 10 windows", p.count[7])
 	}
 }
-
-func BenchmarkPopularity(b *testing.B) {
-	p := &Popularity{}
-	c := promptChain(1, 512) // 128 KiB, everybody's
-	b.ReportAllocs()
-	for b.Loop() {
-		p.Key(c, 8)
-	}
-}

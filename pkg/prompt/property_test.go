@@ -15,7 +15,7 @@ import (
 // reference's.
 func TestSpellingLeavesNoTrace(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range 300 {
+	for i := range 150 {
 		c := converse(r)
 		a, b := render{r}.body(c), render{r}.body(c)
 		if !json.Valid([]byte(a)) || !json.Valid([]byte(b)) {
@@ -33,7 +33,7 @@ func TestSpellingLeavesNoTrace(t *testing.T) {
 // TestChangesShow draws a conversation, changes one string of it and asks for another chain.
 func TestChangesShow(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for range 100 {
+	for range 50 {
 		c := converse(r)
 		c.turns = append(c.turns, turn{role: "user", content: []string{text(r, 300)}, image: "i", id: "id", call: [2]string{"f", "{}"}})
 		a := render{r}.body(c)

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirproxy/weir/pkg/chain"
 	"github.com/weirproxy/weir/pkg/classify"
 	"github.com/weirproxy/weir/pkg/gate"
 	"github.com/weirproxy/weir/pkg/pick"
@@ -32,11 +33,12 @@ type Config struct {
 	// MaxHold bounds the wait of every class, up to an hour. Envoy's max_message_timeout and
 	// stream_idle_timeout must be longer.
 	MaxHold time.Duration `yaml:"max_hold" json:"max_hold"`
-	// MaxHeld bounds the requests held per pool; one more is refused at once.
+	// MaxHeld bounds the requests of each class held per pool, so that a crowd of bulk refuses nobody else; one
+	// more is refused at once.
 	MaxHeld int `yaml:"max_held" json:"max_held"`
 }
 
-// Default is two classes, held for at most five minutes, the deadline of bulk, and 10,000 at once.
+// Default is two classes, held for at most five minutes, the deadline of bulk, and 10,000 of each at once.
 func Default() Config {
 	return Config{Classes: classify.Default(), MaxHold: 5 * time.Minute, MaxHeld: 10_000}
 }
@@ -118,6 +120,7 @@ func (r *Router) offer(now time.Time, d *Decision) gate.State {
 	case gate.Held:
 		d.State, d.ready = Held, make(chan struct{})
 	case gate.Refused:
+		r.best(now, &d.ticket) // a full gate did not ask: Retry is the backlog of the replica it wants
 		d.refuse(now, Full)
 	}
 	d.Queued = r.gate.Len()
@@ -127,6 +130,7 @@ func (r *Router) offer(now time.Time, d *Decision) gate.State {
 // parse is PARSE: body to Prompt.
 func (r *Router) parse(d *Decision, q *Request) {
 	p := r.parsers.Get().(*prompt.Parser)
+	d.Prompt.Chain = make(chain.Chain, 0, len(q.Body)/chain.BlockBytes) // at once, not by doubling
 	p.Parse(&d.Prompt, q.Path, q.Encoding, q.Body)
 	r.parsers.Put(p)
 }
@@ -135,7 +139,7 @@ func (r *Router) parse(d *Decision, q *Request) {
 // deadline; MaxHold ends every wait.
 func (d *Decision) classify(now time.Time, r *Router, q *Request) {
 	c := classify.Classify(r.cfg.Classes, q.Class)
-	own := classify.Slack * float64(d.Prompt.Tokens) * r.pool.Config.Rates().Token
+	own := min(classify.Slack*float64(d.Prompt.Tokens)*r.pool.Config.Rates().Token, r.cfg.MaxHold.Seconds())
 	wait := min(c.Deadline+time.Duration(own*float64(time.Second)), r.cfg.MaxHold)
 	d.Class = r.cfg.Classes[c.Class].Name
 	d.ticket = gate.Ticket{Class: c.Class, Deadline: now.Add(wait), Owner: d}
@@ -243,9 +247,12 @@ func (r *Router) finish(now time.Time, d *Decision, end Outcome) (held bool) {
 	switch {
 	case r.gate.Leave(&d.ticket):
 		d.Outcome, d.Wait = LeftHeld, now.Sub(d.Arrived)
+		if end == Failed {
+			d.Outcome = Failed
+		}
 	case d.State == Picked:
 		d.Outcome = end
-		d.lease.Release(now)
+		d.lease.Release(now, end == Answered)
 	}
 	return r.gate.Len() > 0
 }
@@ -259,16 +266,22 @@ func (r *Router) Serve(now time.Time, d *Decision, endpoint string) {
 		return
 	}
 	load := d.query.LoadOn(at.Slot)
-	r.move(now, d, at, load)
-	d.unpin(false)
-	d.pin(at, load)
+	if r.move(now, d, at, load) {
+		d.unpin(false)
+		d.pin(at, load)
+	}
 }
 
-func (r *Router) move(now time.Time, d *Decision, at *pool.Replica, load pool.Load) {
+// move reports whether the lease had to move: not when the request has ended, nor when it is there already.
+func (r *Router) move(now time.Time, d *Decision, at *pool.Replica, load pool.Load) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	d.lease.Release(now)
+	if d.ended || d.lease.Replica == at {
+		return false
+	}
+	d.lease.Release(now, false)
 	r.pool.Charge(now, &d.lease, at, load)
+	return true
 }
 
 // Observe takes a scrape of the replica at endpoint.
@@ -278,25 +291,4 @@ func (r *Router) Observe(now time.Time, endpoint string, s pool.Sample) {
 		defer r.mu.Unlock()
 		at.Observe(now, s)
 	}
-}
-
-// Stats is a router as /debug/pool shows it.
-type Stats struct {
-	Pool     string         `json:"pool"`
-	Held     map[string]int `json:"held"` // by class
-	Replicas []pool.Stats   `json:"replicas"`
-}
-
-// Stats describes the router at now.
-func (r *Router) Stats(now time.Time) Stats {
-	s := Stats{Pool: r.pool.Name, Held: map[string]int{}}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, c := range r.cfg.Classes {
-		s.Held[c.Name] = r.gate.Held(i)
-	}
-	for _, at := range r.pool.Replicas {
-		s.Replicas = append(s.Replicas, at.Stats(now))
-	}
-	return s
 }

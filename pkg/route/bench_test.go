@@ -1,0 +1,88 @@
+package route
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirproxy/weir/pkg/pool"
+)
+
+// bodies is 16 chat requests of this size in all, which share their first half.
+func bodies(bytes int) []*Request {
+	all := make([]*Request, 16)
+	for i := range all {
+		half := (bytes - 120) / 8 // tokens
+		all[i] = chat(words(1, half), words(100+i, half))
+	}
+	return all
+}
+
+// BenchmarkRoute is a request from its body to its pick, and its end, with the caches warm.
+func BenchmarkRoute(b *testing.B) {
+	for _, size := range []int{1 << 10, 128 << 10} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
+			r, all := newRouter(8, Default()), bodies(size)
+			i, now := 0, time.Now()
+			b.ReportAllocs()
+			for b.Loop() {
+				d := r.Route(now, all[i%len(all)])
+				if d.State != Picked {
+					b.Fatalf("state %v", d.State)
+				}
+				now = now.Add(time.Millisecond)
+				r.Done(now, d, Answered)
+				i++
+			}
+		})
+	}
+}
+
+// BenchmarkCritical is the critical sections of a request of 128 KiB, admit, argmin and charge, and its end, beside
+// 16 live ones on each replica.
+func BenchmarkCritical(b *testing.B) {
+	for _, n := range []int{8, 512} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r, now := newRouter(n, Default()), time.Now()
+			for i, rep := range r.pool.Replicas {
+				for j := range 16 {
+					r.pool.Charge(now, &pool.Lease{}, rep, pool.Load{Prompt: 1000, Uncached: float64((i*7 + j*13) % 1000), Output: 256})
+				}
+				rep.Observe(now, pool.Sample{At: now, KV: float64(i%10) / 10, HasKV: true, Tokens: 1, HasTokens: true})
+			}
+			d := &Decision{}
+			q := ask(1, 32<<10)
+			r.parse(d, q)
+			r.locate(now, d)
+			b.ReportAllocs()
+			for b.Loop() {
+				now = now.Add(20 * time.Microsecond)
+				d.ended = false
+				d.classify(now, r, q)
+				if r.offer(now, d); d.State != Picked {
+					b.Fatalf("state %v", d.State)
+				}
+				r.finish(now, d, Answered)
+			}
+		})
+	}
+}
+
+// What one request may allocate from its body to its end: the Decision, its matches, the chain as it grows, the
+// model's name. With room for two more.
+func TestRouteAllocations(t *testing.T) {
+	for _, c := range []struct {
+		bytes int
+		most  float64
+	}{{1 << 10, 7}, {128 << 10, 14}} {
+		r, all := newRouter(8, Default()), bodies(c.bytes)
+		i := 0
+		if n := testing.AllocsPerRun(200, func() {
+			d := r.Route(at(float64(i)), all[i%len(all)])
+			r.Done(at(float64(i)+0.1), d, Answered)
+			i++
+		}); n > c.most {
+			t.Errorf("%d bytes: %v allocations, at most %v", c.bytes, n, c.most)
+		}
+	}
+}
