@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirproxy/weir/pkg/lab/load"
+)
+
+const (
+	// drainLimit is the wall time that answers have after the last arrival: a long one takes some 5 s.
+	drainLimit    = 20 * time.Second
+	progressEvery = 5 * time.Second
+)
+
+// outcome is one replay's figures.
+type outcome struct {
+	results []load.Result
+	hits    float64 // share of prompt tokens found in the replicas' caches
+	skew    float64 // most over mean of the tokens that a replica computed and generated
+	most    float64 // those tokens of the busiest replica
+	cpu     cpu
+	wall    time.Duration
+}
+
+// replay sends the arrivals to url after a cold start of the replicas.
+func (s *stack) replay(name, url string, arrivals []load.Arrival) (outcome, error) {
+	for _, r := range s.replicas {
+		if err := post("http://" + r + "/restart"); err != nil {
+			return outcome{}, err
+		}
+	}
+	length := time.Duration(float64(arrivals[len(arrivals)-1].At) / s.opts.speed)
+	ctx, cancel := context.WithTimeoutCause(s.ctx, length+drainLimit, fmt.Errorf("answers still open %v after the last request", drainLimit))
+	defer cancel()
+	g := load.New(url, s.opts.speed)
+	o := outcome{}
+	before, start := s.cpu(), time.Now()
+	stop := make(chan struct{})
+	go func() {
+		for tick := time.Tick(progressEvery); ; {
+			select {
+			case <-tick:
+				sent, done, failed := g.Progress()
+				s.progress("%-12s %2.0f of %2.0f s: %d of %d sent, %d answered, %d failed", name+":",
+					time.Since(start).Seconds(), length.Seconds(), sent, len(arrivals), done-failed, failed)
+			case <-stop:
+				return
+			}
+		}
+	}()
+	o.results = g.Run(ctx, arrivals)
+	close(stop)
+	o.wall, o.cpu = time.Since(start), s.cpu().since(before)
+	if s.ctx.Err() != nil {
+		return o, context.Cause(s.ctx)
+	}
+	return o, o.count(s.replicas)
+}
+
+// count reads the replicas' own counters.
+func (o *outcome) count(replicas []string) error {
+	var hits, queries, work float64
+	for _, r := range replicas {
+		m, err := metrics("http://" + r + "/metrics")
+		if err != nil {
+			return err
+		}
+		hits += m.sum("vllm:prefix_cache_hits_total")
+		queries += m.sum("vllm:prefix_cache_queries_total")
+		tokens := m.sum("vllm:prompt_tokens_by_source_total", `source="local_compute"`) + m.sum("vllm:generation_tokens_total")
+		o.most = max(o.most, tokens)
+		work += tokens
+	}
+	if queries == 0 {
+		return fmt.Errorf("the replicas have counted no prompt")
+	}
+	o.hits, o.skew = hits/queries, o.most*float64(len(replicas))/work
+	return nil
+}
+
+// countLimit bounds the wait for weir's counters: a request counts when Envoy has ended its stream, which may
+// be after the client has the whole answer.
+const countLimit = 3 * time.Second
+
+// served is how many of n requests went to the replica that weir picked, the second choice included, by
+// weir's own counters.
+func (s *stack) served(n int) (float64, error) {
+	for start := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		m, err := metrics("http://" + s.weirAdmin + "/metrics")
+		if err != nil {
+			return 0, err
+		}
+		if m.sum("weir_served_total", `pool="replicas"`) >= float64(n) || time.Since(start) > countLimit {
+			return m.sum("weir_served_total", `pool="replicas"`, `match="first"`) +
+				m.sum("weir_served_total", `pool="replicas"`, `match="second"`), nil
+		}
+	}
+}
+
+// series are samples of a Prometheus text page, by name and labels as they stand there.
+type series map[string]float64
+
+// sum adds up the samples of that name whose labels hold all the texts.
+func (m series) sum(name string, labels ...string) (sum float64) {
+next:
+	for key, v := range m {
+		if n, _, _ := strings.Cut(key, "{"); n != name {
+			continue
+		}
+		for _, l := range labels {
+			if !strings.Contains(key, l) {
+				continue next
+			}
+		}
+		sum += v
+	}
+	return sum
+}
+
+func metrics(url string) (series, error) {
+	resp, err := http.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	m := series{}
+	for line := range strings.Lines(string(page)) {
+		line = strings.TrimSpace(line)
+		i := strings.LastIndexByte(line, ' ')
+		if i < 0 || line[0] == '#' {
+			continue
+		}
+		if v, err := strconv.ParseFloat(line[i+1:], 64); err == nil {
+			m[line[:i]] = v
+		}
+	}
+	return m, nil
+}
+
+func post(url string) error {
+	resp, err := http.Post(url, "", nil)
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("POST %s: %s", url, resp.Status)
+	}
+	return nil
+}

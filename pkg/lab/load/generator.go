@@ -1,0 +1,92 @@
+package load
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Arrival is one request of a workload.
+type Arrival struct {
+	At     time.Duration // model time since the start
+	Kind   string        // what results are summed up by
+	Path   string        // such as /v1/chat/completions
+	Header http.Header   // beside Content-Type; may be shared and nil
+	Body   []byte        // JSON with "stream": true
+}
+
+// Result is what became of an Arrival. Durations are model time since its intended start.
+type Result struct {
+	Kind    string
+	Late    time.Duration // until the request was written: the generator's and the network's share
+	First   time.Duration // until the first event with text; the time to first token
+	Total   time.Duration // until the end of the answer
+	Status  int           // 0: no response
+	Replica string        // header x-replica
+	Usage   Usage
+	Err     error // nil only for a complete answer with status 200
+}
+
+// Usage is the token counts of an answer's last event.
+type Usage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+	Details          struct {
+		CachedTokens int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+// Generator sends arrivals to one URL. It is for one Run.
+type Generator struct {
+	url    string
+	speed  float64
+	client *http.Client
+
+	sent, done, failed atomic.Int64
+}
+
+// New returns a generator for the API at url, such as http://127.0.0.1:10000, whose model time runs speed
+// times as fast as the clock.
+func New(url string, speed float64) *Generator {
+	// A connection for each request under way, all kept: an idle one is used again at once, and the server
+	// sees no more connections than it has requests at the busiest moment.
+	t := &http.Transport{MaxIdleConnsPerHost: 1 << 16, DisableCompression: true, ReadBufferSize: 16 << 10}
+	return &Generator{url: url, speed: speed, client: &http.Client{Transport: t}}
+}
+
+// Progress returns how many requests were sent, and of those how many are over and how many of these failed.
+func (g *Generator) Progress() (sent, done, failed int) {
+	return int(g.sent.Load()), int(g.done.Load()), int(g.failed.Load())
+}
+
+// Run sends each arrival at its time, whatever became of the others, and returns when all are over, the
+// results in the order of the arrivals, which must be ordered by At. When ctx ends, requests under way and
+// those not yet sent fail with its error.
+func (g *Generator) Run(ctx context.Context, arrivals []Arrival) []Result {
+	defer g.client.CloseIdleConnections()
+	results := make([]Result, len(arrivals))
+	var wg sync.WaitGroup
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	start := time.Now()
+	for i := range arrivals {
+		at := start.Add(time.Duration(float64(arrivals[i].At) / g.speed))
+		timer.Reset(time.Until(at))
+		select {
+		case <-timer.C:
+		case <-ctx.Done(): // do returns at once for this one and the rest
+		}
+		g.sent.Add(1)
+		wg.Go(func() {
+			results[i] = g.do(ctx, &arrivals[i], at)
+			if results[i].Err != nil {
+				g.failed.Add(1)
+			}
+			g.done.Add(1)
+		})
+	}
+	wg.Wait()
+	return results
+}
