@@ -32,7 +32,8 @@ func TestVerdict(t *testing.T) {
 		want   string // in the error; "" for none
 	}{
 		"won":             {func(*report) {}, ""},
-		"long ones lost":  {func(r *report) { r.after.results[2].First = time.Hour }, ""},
+		"long ones lost":  {func(r *report) { r.after.results[2].First = 2 }, ""},
+		"all lost":        {func(r *report) { r.after.results[2].First = time.Hour }, "TTFT p50 of all"},
 		"chat lost":       {func(r *report) { r.after.results[0].First = 21 }, "TTFT p50 of chat"},
 		"chat drawn":      {func(r *report) { r.after.results[0].First = 20 }, "TTFT p50 of chat"},
 		"RAG lost":        {func(r *report) { r.after.results[1].First = 41 }, "TTFT p50 of RAG"},
