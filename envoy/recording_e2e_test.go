@@ -27,8 +27,8 @@ import (
 
 var update = flag.Bool("update", false, "write what Envoy sends to pkg/extproc/testdata/recorded")
 
-// step is one message of a recorded stream.
-type step struct {
+// recordedMessage is one message of a recorded stream.
+type recordedMessage struct {
 	From    string          `json:"from"` // "envoy" or "weir"
 	Message json.RawMessage `json:"message"`
 }
@@ -184,7 +184,7 @@ func TestRecordings(t *testing.T) {
 					file := filepath.Join("..", "pkg", "extproc", "testdata", "recorded", version, string(mode)+"-"+name+".json")
 					select {
 					case got := <-rec.streams:
-						compareRecording(t, file, got)
+						compareRecording(t, file, got, r.addrs)
 					case <-time.After(patience):
 						t.Fatal("the stream did not end")
 					}
@@ -194,17 +194,17 @@ func TestRecordings(t *testing.T) {
 	})
 }
 
-func compareRecording(t *testing.T, file string, got []proto.Message) {
+func compareRecording(t *testing.T, file string, got []proto.Message, addrs []string) {
 	t.Helper()
 	if *update {
-		writeRecording(t, file, got)
+		writeRecording(t, file, got, addrs)
 		return
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var steps []step
+	var steps []recordedMessage
 	if err := json.Unmarshal(text, &steps); err != nil {
 		t.Fatal(err)
 	}
@@ -224,16 +224,16 @@ func compareRecording(t *testing.T, file string, got []proto.Message) {
 	}
 }
 
-func writeRecording(t *testing.T, file string, messages []proto.Message) {
+func writeRecording(t *testing.T, file string, messages []proto.Message, addrs []string) {
 	t.Helper()
-	var steps []step
+	var steps []recordedMessage
 	for _, m := range messages {
-		scrub(m)
+		scrub(m, addrs)
 		text, err := protojson.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := step{From: "weir"}
+		s := recordedMessage{From: "weir"}
 		if _, ok := m.(*extprocv3.ProcessingRequest); ok {
 			s.From = "envoy"
 		}

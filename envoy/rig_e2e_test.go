@@ -25,6 +25,8 @@ type rig struct {
 	front    string // URL of the listener through weir
 	backends []*backend
 	addrs    []string // of the replicas: the backends', unless the test has others
+	buffered bool
+	admin    string // URL of weir's admin listener, where weir runs as a process
 	*edge
 }
 
@@ -38,7 +40,7 @@ type rigOptions struct {
 // startRig starts all but weir.
 func startRig(t *testing.T, path string, o rigOptions) *rig {
 	t.Helper()
-	r := &rig{addrs: o.addrs}
+	r := &rig{addrs: o.addrs, buffered: o.mode != envoy.Streamed}
 	if len(r.addrs) == 0 {
 		for range 4 {
 			b := startBackend(t)
@@ -51,9 +53,10 @@ func startRig(t *testing.T, path string, o rigOptions) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	ports := freePorts(t, 3)
+	ports := freePorts(t, 4)
+	r.admin = fmt.Sprintf("http://127.0.0.1:%d", ports[3])
 	r.front = fmt.Sprintf("http://127.0.0.1:%d", ports[0])
-	p := envoy.Params{Front: ports[0], Plain: ports[1], Admin: ports[2], Replicas: r.addrs, Mode: o.mode}
+	p := envoy.Params{Front: ports[0], Plain: ports[1], Admin: ports[2], WeirAdmin: ports[3], Replicas: r.addrs, Mode: o.mode}
 	r.Proc = start(t, envoy.Options{Path: path, Config: bootstrap(t, p, o.edits...), Dir: dir})
 	return r
 }
@@ -132,6 +135,7 @@ func (e *edge) take() []ended {
 func (r *rig) awaitPick(t *testing.T) {
 	t.Helper()
 	eventually(t, "a pick is served", func() bool {
+		time.Sleep(50 * time.Millisecond)
 		r.get(t, "/v1/models")
 		for _, e := range r.edge.take() {
 			if e.Served == route.First {

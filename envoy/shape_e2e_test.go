@@ -25,18 +25,26 @@ var fixed = map[string]string{
 
 var address = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// scrub takes times, ids and ports out of a message.
-func scrub(m proto.Message) {
+// scrub takes times, ids and ports out of a message: replica i of addrs becomes 127.0.0.1:800i, from 8001 on.
+func scrub(m proto.Message, addrs []string) {
+	plain := func(text string) string {
+		return address.ReplaceAllStringFunc(text, func(at string) string {
+			if i := slices.Index(addrs, at); i >= 0 {
+				return fmt.Sprintf("127.0.0.1:%d", 8001+i)
+			}
+			return "127.0.0.1:10000"
+		})
+	}
 	walk(m.ProtoReflect(), func(m protoreflect.Message) {
 		switch v := m.Interface().(type) {
 		case *corev3.HeaderValue:
 			if text, ok := fixed[v.Key]; ok {
 				v.RawValue = []byte(text)
 			}
-			v.RawValue = address.ReplaceAll(v.RawValue, []byte("127.0.0.1:8001"))
+			v.RawValue = []byte(plain(string(v.RawValue)))
 		case *structpb.Value:
 			if s, ok := v.Kind.(*structpb.Value_StringValue); ok {
-				s.StringValue = address.ReplaceAllString(s.StringValue, "127.0.0.1:8001")
+				s.StringValue = plain(s.StringValue)
 			}
 		}
 	})

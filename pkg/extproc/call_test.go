@@ -2,51 +2,14 @@ package extproc_test
 
 import (
 	"context"
-	"encoding/json"
-	"os"
-	"path/filepath"
-	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/structpb"
 )
-
-// recorded lists the versions of Envoy whose messages are recorded.
-var recorded = []string{"1.36.4", "1.40.0"}
-
-const newest = "1.40.0"
-
-// recording returns the messages that the real Envoy sent in one stream (envoy/recording_e2e_test.go writes them).
-func recording(t *testing.T, version, name string) (messages []*extprocv3.ProcessingRequest) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "recorded", version, name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var steps []struct {
-		From    string
-		Message json.RawMessage
-	}
-	if err := json.Unmarshal(text, &steps); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range steps {
-		if s.From != "envoy" {
-			continue
-		}
-		m := &extprocv3.ProcessingRequest{}
-		if err := protojson.Unmarshal(s.Message, m); err != nil {
-			t.Fatal(err)
-		}
-		messages = append(messages, m)
-	}
-	return messages
-}
 
 // mode is a request body mode, by the name that its recordings begin with.
 type mode string

@@ -95,20 +95,24 @@ func newFake(t *testing.T, o options) *fake {
 func (f *fake) serve(intercept grpc.StreamServerInterceptor) {
 	l := bufconn.Listen(1 << 20)
 	ctx, cancel := context.WithCancel(f.t.Context())
-	done := make(chan error, 1)
-	f.stop = sync.OnceFunc(func() {
+	stopped := make(chan struct{})
+	f.stop = func() {
 		cancel()
-		if err := <-done; err != nil {
+		<-stopped
+	}
+	serve := func(end func() error) {
+		defer close(stopped)
+		if err := end(); err != nil {
 			f.t.Errorf("Serve: %v", err)
 		}
-	})
+	}
 	if intercept == nil {
-		go func() { done <- f.Server.Serve(ctx, l) }()
+		go serve(func() error { return f.Server.Serve(ctx, l) })
 	} else {
 		g := grpc.NewServer(grpc.StreamInterceptor(intercept))
 		extprocv3.RegisterExternalProcessorServer(g, f.Server)
 		go f.release(ctx, g)
-		go func() { done <- g.Serve(l) }()
+		go serve(func() error { return g.Serve(l) })
 	}
 	conn, err := grpc.NewClient("passthrough:weir",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }),

@@ -115,6 +115,9 @@ func TestRefusedRequestsChargeNothing(t *testing.T) {
 			f.t.Errorf("leases %v, want one each", n)
 		}
 		waiting.cancel()
+		if n := f.held(); n != 0 {
+			f.t.Errorf("%d held", n)
+		}
 		for _, c := range busy {
 			c.close()
 		}

@@ -3,6 +3,7 @@ package extproc_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/weirproxy/weir/pkg/route"
 )
@@ -51,8 +52,9 @@ func (f *fake) replay(m mode, version, name string) *call {
 		}
 		c.send(r)
 	}
-	if name != "abort-upload" {
+	if name != "abort-upload" || m == buffered {
 		c.replies()
 	}
+	synctest.Wait() // weir has seen all
 	return c
 }

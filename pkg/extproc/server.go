@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -74,7 +75,8 @@ type Server struct {
 	log    *slog.Logger
 	health *health.Server
 
-	streams, early, panics atomic.Int64
+	streams, events, early, panics atomic.Int64
+	warnEarly                      sync.Once
 }
 
 // pool is one pool's router and the timer that serves its gate.

@@ -2,8 +2,6 @@ package extproc
 
 import (
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -57,49 +55,6 @@ func (s *Server) Process(rpc extprocv3.ExternalProcessor_ProcessServer) (err err
 	}
 }
 
-// end releases whatever the stream holds, however it ended, and records its one Outcome.
-func (st *stream) end(err *error) {
-	fault := recover()
-	if fault != nil {
-		st.srv.panics.Add(1)
-		st.srv.log.Error("a request made weir panic", "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
-		*err = status.Error(codes.Internal, "internal fault")
-	}
-	if !st.started {
-		return
-	}
-	now := time.Now()
-	d := st.decision
-	switch {
-	case d == nil && fault != nil:
-		d = route.Unrouted(st.poolName, st.begun, route.Failed)
-	case d == nil:
-		d = route.Unrouted(st.poolName, st.begun, route.LeftBody)
-	case st.pool != nil && st.pool.Done(now, d, ending(d, fault)):
-		st.pool.poke()
-	}
-	if !st.events.IsZero() && now.Sub(st.events) < earlyEnd {
-		if st.srv.early.Add(1) == 1 {
-			st.srv.log.Warn("a stream ended right after the headers of an event stream, so its lease came back before the answer's end: set response_trailer_mode: SEND on the ext_proc filter")
-		}
-	}
-	st.srv.record(d)
-}
-
-// earlyEnd is how soon after an event stream's headers no model's answer can be over.
-const earlyEnd = 50 * time.Millisecond
-
-// ending is the Outcome of a picked request: only the state that was reached tells it.
-func ending(d *route.Decision, fault any) route.Outcome {
-	switch {
-	case fault != nil:
-		return route.Failed
-	case d.Status != 0:
-		return route.Answered
-	}
-	return route.Unanswered
-}
-
 func (st *stream) handle(m *extprocv3.ProcessingRequest) error {
 	if c := m.GetProtocolConfig(); c != nil {
 		st.mode = c
@@ -109,6 +64,9 @@ func (st *stream) handle(m *extprocv3.ProcessingRequest) error {
 	}
 	if !st.started {
 		return status.Error(codes.InvalidArgument, "the first message is not the request headers: set request_header_mode: SEND")
+	}
+	if st.decision != nil && st.refused() {
+		return nil // what Envoy sent before it had the refusal
 	}
 	switch r := m.Request.(type) {
 	case *extprocv3.ProcessingRequest_RequestBody:

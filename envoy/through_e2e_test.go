@@ -1,0 +1,93 @@
+package envoy_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/weirproxy/weir/envoy"
+)
+
+type stage struct {
+	name string
+	run  func(t *testing.T, r *rig)
+}
+
+// The stages of TestThroughEnvoy, by the weir that they need.
+var (
+	routing = []stage{
+		{"picked is served", pickedIsServed},
+		{"bytes arrive as sent", bytesArrive},
+		{"requests without a body", withoutBody},
+		{"a client names no host", clientNamesNoHost},
+		{"a busy replica is avoided", busyIsAvoided},
+		{"a retry goes to the second", retryGoesToSecond},
+		{"a lease lives as long as its answer", leaseLivesAsAnswer},
+		{"an abort returns the lease", abortReturnsLease},
+		{"too large is 413", tooLarge},
+		{"header values", headerValues},
+	}
+	holding = []stage{ // one seat per replica
+		{"a held request goes on when a seat is free", heldGoesOn},
+		{"a held client leaves", heldClientLeaves},
+		{"a deadline is 429", deadlineIs429},
+	}
+)
+
+// TestThroughEnvoy sends requests through a real Envoy, old and new, in both modes: one Envoy each, and one weir after
+// the other behind it. The last is bin/weir with the file that Envoy reads, which is killed.
+func TestThroughEnvoy(t *testing.T) {
+	weir := build(t)
+	eachVersion(t, func(t *testing.T, path string) {
+		for _, mode := range []envoy.Mode{envoy.Buffered, envoy.Streamed} {
+			t.Run(string(mode), func(t *testing.T) {
+				r := startRig(t, path, rigOptions{mode: mode, edits: []string{"{profile: 8B}", "{profile: 8B, seats: 1}"}})
+				r.serve(t, 0)
+				r.stages(t, routing)
+				r.edge.stop()
+				r.serve(t, 1)
+				r.stages(t, holding)
+				r.edge.stop()
+				t.Run("weir is killed and comes back", func(t *testing.T) { killed(t, r, weir) })
+			})
+		}
+	})
+}
+
+func (r *rig) stages(t *testing.T, all []stage) {
+	t.Helper()
+	for _, s := range all {
+		t.Run(s.name, func(t *testing.T) {
+			defer r.settle(t) // also where it fails: the next stage counts from zero
+			s.run(t, r)
+		})
+	}
+}
+
+// build returns the path of the command weir, built for the test.
+func build(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "weir")
+	if out, err := exec.Command("go", "build", "-o", path, "../cmd/weir").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}
+
+// TestPickByHeader drops the metadata from what override_host reads: the header alone carries the pick as well.
+func TestPickByHeader(t *testing.T) {
+	eachVersion(t, func(t *testing.T, path string) {
+		const metadata = "            - metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}\n"
+		for _, mode := range []envoy.Mode{envoy.Buffered, envoy.Streamed} {
+			t.Run(string(mode), func(t *testing.T) {
+				r := startRig(t, path, rigOptions{mode: mode, edits: []string{metadata, ""}})
+				r.serve(t, 0)
+				r.stages(t, []stage{
+					{"a client names no host", clientNamesNoHost},
+					{"requests without a body", withoutBody},
+					{"a busy replica is avoided", busyIsAvoided},
+				})
+			})
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package extproc
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weirproxy/weir/pkg/route"
+)
+
+// end releases whatever the stream holds, however it ended, and records its one Outcome.
+func (st *stream) end(err *error) {
+	fault := recover()
+	st.fault(fault, err)
+	defer func() { st.fault(recover(), err) }() // of what is called below
+	if !st.started {
+		return
+	}
+	now := time.Now()
+	d := st.decision
+	switch {
+	case d == nil && fault != nil:
+		d = route.Unrouted(st.poolName, st.begun, route.Failed)
+	case d == nil:
+		d = route.Unrouted(st.poolName, st.begun, route.LeftBody)
+	case st.pool != nil && st.pool.Done(now, d, ending(d, fault)):
+		st.pool.poke()
+	}
+	if !st.events.IsZero() {
+		st.srv.eventStream(now.Sub(st.events))
+	}
+	st.srv.record(d)
+}
+
+const (
+	// earlyEnd is how soon after an event stream's headers no model's answer can be over.
+	earlyEnd = 50 * time.Millisecond
+	// earlyMany is the early ends from which on they are no client's whim, if they are most of all.
+	earlyMany = 10
+)
+
+// eventStream counts an event stream whose ext_proc stream ended so long after its headers, and warns once when
+// most end with their headers.
+func (s *Server) eventStream(lasted time.Duration) {
+	all := s.events.Add(1)
+	if lasted >= earlyEnd {
+		return
+	}
+	if early := s.early.Add(1); early >= earlyMany && 2*early > all {
+		s.warnEarly.Do(func() {
+			s.log.Warn("streams end right after the headers of an event stream, so leases come back before the answer's end: set response_trailer_mode: SEND on the ext_proc filter")
+		})
+	}
+}
+
+// fault counts and logs what a recover returned, and makes it the stream's error.
+func (st *stream) fault(fault any, err *error) {
+	if fault == nil {
+		return
+	}
+	st.srv.panics.Add(1)
+	st.srv.log.Error("a request made weir panic", "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
+	*err = status.Error(codes.Internal, "internal fault")
+}
+
+// ending is the Outcome of a picked request: only the state that was reached tells it.
+func ending(d *route.Decision, fault any) route.Outcome {
+	switch {
+	case fault != nil:
+		return route.Failed
+	case d.Status != 0:
+		return route.Answered
+	}
+	return route.Unanswered
+}
