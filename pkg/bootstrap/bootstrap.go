@@ -8,6 +8,9 @@
 // whole type that weir does not know changes nothing. YAML and JSON, snake_case and camelCase, anchors, aliases
 // and merge keys are read, merge keys for weir's own part only, as Envoy refuses them in its messages. A key
 // that weir reads and that stands twice is a fault, where Envoy takes the last.
+//
+// Load takes what weir serve needs, and refuses what it cannot run with. Check, behind weir check, also judges
+// what Envoy will do with the requests that weir holds and picks for: an ordered list of rules over the same tree.
 package bootstrap
 
 import (
@@ -52,15 +55,11 @@ func Load(name string) (*Bootstrap, error) {
 }
 
 func parse(name string, text []byte) (*Bootstrap, error) {
-	var doc yaml.Node
-	if err := yaml.Load(text, &doc); err != nil {
-		return nil, syntax(name, err)
+	root, err := tree(name, text)
+	if err != nil {
+		return nil, err
 	}
 	f := &file{name: name}
-	root := &doc
-	if doc.Kind == yaml.DocumentNode && len(doc.Content) > 0 {
-		root = doc.Content[0]
-	}
 	b := &Bootstrap{}
 	var policy error
 	b.Policy, policy = config.Read(f.find(root, "node", "metadata", "weir"), name)
@@ -71,6 +70,18 @@ func parse(name string, text []byte) (*Bootstrap, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// tree reads a text as YAML, of which JSON is a part.
+func tree(name string, text []byte) (*yaml.Node, error) {
+	var doc yaml.Node
+	if err := yaml.Load(text, &doc); err != nil {
+		return nil, syntax(name, err)
+	}
+	if doc.Kind == yaml.DocumentNode && len(doc.Content) > 0 {
+		return doc.Content[0], nil
+	}
+	return &doc, nil
 }
 
 // syntax is the error for a text that is no YAML, with the line where the library gives one.
