@@ -1,10 +1,10 @@
 // Command weir picks the replica for each LLM inference request that passes an Envoy.
 //
 //	weir serve --bootstrap envoy.yaml    run, as the file that Envoy reads too says
-//	weir check --bootstrap envoy.yaml    read the file as serve would, and list every fault
+//	weir check --bootstrap envoy.yaml    judge the file: what serve refuses, and what Envoy would do to requests
 //	weir version
 //
-// Exit status: 0 done or stopped by SIGINT or SIGTERM, 1 failed, 2 called in a wrong way.
+// Exit status: 0 done or stopped by SIGINT or SIGTERM, 1 failed or, of check, an error found, 2 called in a wrong way.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 const usage = `usage: weir COMMAND [flags]
 
   serve    pick replicas for the Envoy of a bootstrap file; weir serve -h lists the flags
-  check    read the bootstrap file as serve would, and list every fault in it
+  check    say what is wrong with a bootstrap file, for weir and for Envoy; weir check -h lists the flags
   version  print the version
 `
 
@@ -74,7 +74,7 @@ func runServe(ctx context.Context, args []string, stderr io.Writer) int {
 		}
 		return nil
 	})
-	file, code := parseFlags(fs, args, stderr)
+	file, code := parseFlags(fs, args, stderr, nil)
 	if file == "" {
 		return code
 	}
@@ -85,20 +85,9 @@ func runServe(ctx context.Context, args []string, stderr io.Writer) int {
 	return status(err, stderr)
 }
 
-func runCheck(args []string, stdout, stderr io.Writer) int {
-	file, code := parseFlags(flag.NewFlagSet("weir check", flag.ContinueOnError), args, stderr)
-	if file == "" {
-		return code
-	}
-	b, err := bootstrap.Load(file)
-	if err == nil {
-		fmt.Fprintf(stdout, "%s: weir listens on %s; pools: %d\n", file, b.Listen.Address, len(b.Pools))
-	}
-	return status(err, stderr)
-}
-
-// parseFlags returns the bootstrap file of a command, or none and the exit status.
-func parseFlags(fs *flag.FlagSet, args []string, stderr io.Writer) (file string, code int) {
+// parseFlags returns the bootstrap file of a command, or none and the exit status. A flag that stands alone, if there
+// is one, needs no file.
+func parseFlags(fs *flag.FlagSet, args []string, stderr io.Writer, alone *bool) (file string, code int) {
 	fs.SetOutput(stderr)
 	fs.StringVar(&file, "bootstrap", "", "Envoy's bootstrap `FILE`, YAML or JSON; required")
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -107,6 +96,8 @@ func parseFlags(fs *flag.FlagSet, args []string, stderr io.Writer) (file string,
 		return "", 2
 	}
 	switch {
+	case alone != nil && *alone:
+		return "", 0
 	case file == "":
 		fmt.Fprintf(stderr, "%s: --bootstrap is required\n", fs.Name())
 	case fs.NArg() > 0:
