@@ -83,6 +83,13 @@ type ended struct {
 // it. seats bounds the requests per replica; 0: the default.
 func (r *rig) serve(t *testing.T, seats int) {
 	t.Helper()
+	r.listen(t, seats)
+	r.awaitPick(t)
+}
+
+// listen is serve without the wait.
+func (r *rig) listen(t *testing.T, seats int) {
+	t.Helper()
 	r.edge = newEdge(t, r.addrs, seats)
 	l, err := net.Listen("unix", r.socket())
 	if err != nil {
@@ -98,7 +105,6 @@ func (r *rig) serve(t *testing.T, seats int) {
 		}
 	})
 	t.Cleanup(r.edge.stop)
-	r.awaitPick(t)
 }
 
 // newEdge returns an edge that does not serve yet.

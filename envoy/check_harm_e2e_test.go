@@ -1,0 +1,215 @@
+package envoy_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirproxy/weir/pkg/route"
+)
+
+// holdIsCut wants a held request to end with a status after about a second, without a seat free.
+func holdIsCut(status int, after time.Duration) func(t *testing.T, r *rig) {
+	return func(t *testing.T, r *rig) {
+		r.occupy(t)
+		for _, b := range r.backends {
+			b.take()
+		}
+		got := <-r.send(t, t.Context())
+		if got.status != status || got.took < after/2 || got.took > patience {
+			t.Errorf("status %d after %v, want %d after %v", got.status, got.took, status, after)
+		}
+		for _, b := range r.backends {
+			for _, s := range b.take() {
+				if len(s.picks) > 0 {
+					t.Errorf("it arrives with the pick %v", s.picks)
+				}
+			}
+		}
+	}
+}
+
+// answerIsCut wants an answer of three seconds to end before its last event.
+func answerIsCut(t *testing.T, r *rig) {
+	resp := r.stream(t, t.Context(), "events=150&every=20ms")
+	if text, err := io.ReadAll(resp.Body); err == nil || bytes.Contains(text, []byte(`"event": 149`)) {
+		t.Errorf("the answer is whole: %d bytes, %v", len(text), err)
+	}
+}
+
+// leaseEndsEarly wants no lease while an answer is under way.
+func leaseEndsEarly(t *testing.T, r *rig) {
+	resp := r.stream(t, t.Context(), "events=100000&every=20ms")
+	eventually(t, "the lease has ended", func() bool { return r.leases() == 0 })
+	if _, err := resp.Body.Read(make([]byte, 1)); err != nil {
+		t.Errorf("the answer: %v", err)
+	}
+}
+
+func servedIsUnknown(t *testing.T, r *rig) {
+	r.get(t, "/v1/models")
+	if e := r.oneEnded(t); e.State != route.Picked || e.Served != route.Unknown {
+		t.Errorf("state %v, served %v", e.State, e.Served)
+	}
+}
+
+func nothingIsPicked(t *testing.T, r *rig) {
+	for range 5 {
+		if r.picked(t) {
+			t.Error("a pick arrives")
+		}
+	}
+}
+
+func promptIsUnread(t *testing.T, r *rig) {
+	exchange(t, http.DefaultClient, newRequest(t, "POST", r.front+"/v1/chat/completions", chat))
+	if e := r.oneEnded(t); e.State != route.Picked || e.Prompt.Model != "" {
+		t.Errorf("state %v, model %q", e.State, e.Prompt.Model)
+	}
+}
+
+// promptIsCut sends a prompt of ten times what Envoy buffers: weir counts less than half of it.
+func promptIsCut(t *testing.T, r *rig) {
+	body := `{"model": "m", "prompt": "` + strings.Repeat("many words ", 60_000) + `"}`
+	exchange(t, http.DefaultClient, newRequest(t, "POST", r.front+"/v1/completions", body))
+	if e, s := r.oneEnded(t), r.oneSeen(t); e.State != route.Picked || e.Prompt.Tokens > len(body)/8 || s.size != int64(len(body)) {
+		t.Errorf("state %v, %d tokens of %d bytes, %d arrive", e.State, e.Prompt.Tokens, len(body), s.size)
+	}
+}
+
+// decisionIsNotLogged wants a request that weir picked for to have no decision in the access log.
+func decisionIsNotLogged(t *testing.T, r *rig) {
+	r.get(t, "/v1/models")
+	if e := r.oneEnded(t); e.State != route.Picked {
+		t.Errorf("state %v", e.State)
+	}
+	var log []byte
+	eventually(t, "the access log has a line", func() bool {
+		log, _ = os.ReadFile(filepath.Join(r.Dir, "access.log"))
+		return bytes.HasSuffix(log, []byte("\n"))
+	})
+	if !bytes.Contains(log, []byte(`"weir":null`)) {
+		t.Errorf("%s", log)
+	}
+}
+
+// bulkGoesPast stops weir while it holds bulk: that reaches the replicas without a pick, though no seat is free.
+func bulkGoesPast(t *testing.T, r *rig) {
+	r.occupy(t)
+	done := r.send(t, t.Context())
+	eventually(t, "the request is held", func() bool { return r.held() == 1 })
+	for _, b := range r.backends {
+		b.take()
+	}
+	r.edge.stop()
+	if got := <-done; got.status != 200 {
+		t.Errorf("status %d", got.status)
+	}
+	if s := r.oneSeen(t); len(s.picks) > 0 {
+		t.Errorf("the pick %v arrives", s.picks)
+	}
+	for _, e := range r.edge.take() {
+		if e.Class != "bulk" {
+			t.Errorf("class %s", e.Class)
+		}
+	}
+}
+
+// largeGoesPast sends a body over weir's limit and below Envoy's.
+func largeGoesPast(t *testing.T, r *rig) {
+	req := newRequest(t, "POST", r.front+"/v1/chat/completions", "")
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(make([]byte, 40<<20))), 40<<20
+	if got := exchange(t, http.DefaultClient, req); got.status != 200 {
+		t.Errorf("status %d", got.status)
+	}
+	if s := r.oneSeen(t); len(s.picks) > 0 {
+		t.Errorf("the pick %v arrives", s.picks)
+	}
+}
+
+// isTooLarge wants a body below weir's limit to be answered 413.
+func isTooLarge(client *http.Client, size int64) func(t *testing.T, r *rig) {
+	return func(t *testing.T, r *rig) {
+		req := newRequest(t, "POST", r.front+"/v1/chat/completions", "")
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(make([]byte, size))), size
+		if got, err := try(client, req); err != nil || got.status != 413 {
+			t.Errorf("%d bytes: status %d, %v", size, got.status, err)
+		}
+	}
+}
+
+// answerIsCollected wants nothing of an answer of a second before half of that is over.
+func answerIsCollected(t *testing.T, r *rig) {
+	began := time.Now()
+	r.stream(t, t.Context(), "events=20&every=50ms")
+	if took := time.Since(began); took < 500*time.Millisecond {
+		t.Errorf("it begins after %v", took)
+	}
+}
+
+// clientNamesReplica stops weir, and wants each request where its client says.
+func clientNamesReplica(t *testing.T, r *rig) {
+	r.edge.stop()
+	for range 20 {
+		req := newRequest(t, "POST", r.front+"/v1/chat/completions", chat)
+		req.Header.Set(pickHeader, r.addrs[2])
+		exchange(t, http.DefaultClient, req)
+		if s := r.oneSeen(t); s.at != r.addrs[2] {
+			t.Errorf("served by %s", s.at)
+		}
+	}
+}
+
+// pickIsNotServed wants some of 20 picks to end elsewhere: all of them would end right by chance once in 4^20 times.
+func pickIsNotServed(t *testing.T, r *rig) {
+	other := 0
+	for range 20 {
+		r.get(t, "/v1/models")
+		if e := r.oneEnded(t); e.State == route.Picked && e.Served == route.Other {
+			other++
+		}
+	}
+	if other == 0 {
+		t.Error("all 20 were served as picked")
+	}
+}
+
+func clientNamesClass(t *testing.T, r *rig) {
+	for _, class := range []string{"interactive", "bulk"} {
+		req := newRequest(t, "POST", r.front+"/v1/chat/completions", chat)
+		req.Header.Set("x-class", class)
+		exchange(t, http.DefaultClient, req)
+		if e := r.oneEnded(t); e.Class != class {
+			t.Errorf("class %s, the client says %s", e.Class, class)
+		}
+	}
+}
+
+// overflowGoesPast has as many answers under way as weir's cluster takes requests, and no seat free: the next is not
+// held.
+func overflowGoesPast(t *testing.T, r *rig) {
+	r.occupy(t)
+	for _, b := range r.backends {
+		b.take()
+	}
+	if got := <-r.send(t, t.Context()); got.status != 200 {
+		t.Errorf("status %d", got.status)
+	}
+	if s := r.oneSeen(t); len(s.picks) > 0 {
+		t.Errorf("the pick %v arrives", s.picks)
+	}
+}
+
+// clientNamesAnyHost reaches Envoy's own admin listener through the front.
+func clientNamesAnyHost(t *testing.T, r *rig) {
+	req := newRequest(t, "GET", r.front+"/ready", "")
+	req.Header.Set("x-envoy-original-dst-host", r.Admin)
+	if got := exchange(t, http.DefaultClient, req); got.status != 200 || !strings.HasPrefix(got.body, "LIVE") {
+		t.Errorf("status %d, body %q", got.status, got.body)
+	}
+}
