@@ -24,7 +24,7 @@ const (
 	atLimit    = "              request_body_buffer_limit: 33554432         # 32"
 	listenerAt = "    per_connection_buffer_limit_bytes: 33554432   #"
 	theStrip   = "          - name: envoy.filters.http.header_mutation      # a client must not name a host, whether weir is up or down\n            typed_config:\n              \"@type\": type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation\n              mutations: {request_mutations: [{remove: x-gateway-destination-endpoint}]}\n"
-	afterWeir  = "          # ---- end of 2 of 3"
+	afterWeir  = "          # ---- end of 3 of 4"
 	atRouter   = "\n          - name: envoy.filters.http.router\n            typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}\n\n  # Only"
 	fromHeader = "            - metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}\n"
 	fromMeta   = "            - header: x-gateway-destination-endpoint      # safe because the first filter removes a client's\n"
@@ -113,7 +113,7 @@ var misled = []struct {
 	{rules: []string{"stream-duration"}, edits: []string{atTimeout, "                  max_stream_duration: {max_stream_duration: 1s}\n" + atTimeout}, show: answerIsCut},
 	{rules: []string{"trailer-mode"}, mode: envoy.Streamed, edits: []string{"response_trailer_mode: SEND", "response_trailer_mode: SKIP"}, show: leaseEndsEarly},
 	{rules: []string{"response-header-mode"}, edits: []string{"response_header_mode: SEND", "response_header_mode: SKIP"}, show: servedIsUnknown},
-	{rules: []string{"served-attribute"}, edits: []string{"upstream.address, ", ""}, show: servedIsUnknown},
+	{rules: []string{"served-attribute"}, edits: []string{"[upstream.address]", "[response.code]"}, show: servedIsUnknown},
 	{rules: []string{"request-header-mode"}, edits: []string{"request_header_mode: SEND", "request_header_mode: SKIP"}, show: nothingIsPicked},
 	{rules: []string{"pool-attribute"}, edits: []string{"request_attributes: [xds.cluster_name] ", "#"}, show: nothingIsPicked},
 	{rules: []string{"ignored-replies"}, edits: []string{atFilter, "              observability_mode: true\n" + atFilter}, show: nothingIsPicked},

@@ -104,7 +104,7 @@ const resume = 2 * time.Second
 
 // killed kills the command weir, with every seat taken and requests held: in BUFFERED held and new requests go on
 // through the fallback and answers under way are not cut; in FULL_DUPLEX_STREAMED the held ones fail with 500. A client
-// names no host meanwhile (case J1). Back again, weir picks within two seconds.
+// names no host meanwhile (agentgateway PR#3144). Back again, weir picks within two seconds.
 func killed(t *testing.T, r *rig, weir string) {
 	kill := r.startWeir(t, weir)
 	eventually(t, "a pick", func() bool { return r.picked(t) })

@@ -56,12 +56,13 @@ func TestSimulatedReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, mode := range []envoy.Mode{envoy.Buffered, envoy.Streamed} {
+			o := rigOptions{mode: mode}
+			for i := range 4 {
+				o.addrs = append(o.addrs, startLab(t, fmt.Sprintf("replica-%d", i)))
+			}
+			r := startRig(t, path, o)
 			t.Run(string(mode), func(t *testing.T) {
-				o := rigOptions{mode: mode}
-				for i := range 4 {
-					o.addrs = append(o.addrs, startLab(t, fmt.Sprintf("replica-%d", i)))
-				}
-				r := startRig(t, path, o)
+				t.Parallel()
 				r.serve(t, 0)
 				r.stages(t, []stage{{"a shared prefix hits the cache", sharedPrefixHits}})
 				if version != envoy.Newest { // the package sees HTTP, which TestThroughEnvoy holds alike on both

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -24,11 +23,9 @@ const (
 
 // Options is what a Start needs. Dir is created where it does not exist.
 type Options struct {
-	Path        string   // the Envoy to run
-	Config      []byte   // its bootstrap; must have an admin address
-	Dir         string   // its working directory: envoy.yaml, envoy.log, access.log and admin.txt are written there
-	Concurrency int      // worker threads; 0 means 1, which makes round robin exact and leaves the cores to others
-	Args        []string // more arguments, such as "--component-log-level", "ext_proc:debug"
+	Path   string // the Envoy to run
+	Config []byte // its bootstrap; must have an admin address
+	Dir    string // its working directory: envoy.yaml, envoy.log, access.log and admin.txt are written there
 }
 
 // Proc is a running Envoy. Its methods may be called from any goroutine.
@@ -71,12 +68,13 @@ func Start(ctx context.Context, o Options) (*Proc, error) {
 
 func command(ctx context.Context, o Options) *exec.Cmd {
 	args := []string{
-		"-c", "envoy.yaml", "--concurrency", strconv.Itoa(max(o.Concurrency, 1)), "-l", "warning",
+		"-c", "envoy.yaml", "-l", "warning",
+		"--concurrency", "1", // makes round robin exact and leaves the cores to others
 		"--admin-address-path", "admin.txt",
 		"--disable-hot-restart",             // no shared memory, no socket: two Envoys never meet, nothing stays behind
 		"--file-flush-interval-msec", "100", // the access log is read while Envoy runs; the default is 10 s
 	}
-	cmd := exec.CommandContext(ctx, o.Path, append(args, o.Args...)...)
+	cmd := exec.CommandContext(ctx, o.Path, args...)
 	cmd.Dir = o.Dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // or a killed test would leave its Envoys behind
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

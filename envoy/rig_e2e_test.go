@@ -118,7 +118,9 @@ func newEdge(t *testing.T, addrs []string, seats int) *edge {
 		cfg.Seats = seats
 	}
 	e := &edge{router: route.New(route.Default(), pool.New("replicas", addrs, cfg))}
-	e.Server = extproc.NewServer(extproc.Default(), map[string]*route.Router{"replicas": e.router}, e.record, slog.New(slog.DiscardHandler))
+	policy := extproc.Default()
+	policy.ClassFrom = "metadata:jwt:claims.class"
+	e.Server = extproc.NewServer(policy, map[string]*route.Router{"replicas": e.router}, e.record, slog.New(slog.DiscardHandler))
 	return e
 }
 

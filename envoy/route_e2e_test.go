@@ -70,7 +70,7 @@ func pickedIsServed(t *testing.T, r *rig) {
 	}
 }
 
-// bytesArrive is case A9 (llm-d-router#2518) and more: the upstream gets the client's bytes and, in BUFFERED, its
+// bytesArrive is llm-d-router#2518 and more: the upstream gets the client's bytes and, in BUFFERED, its
 // Content-Length, over HTTP/1.1 and 2, with a length and in chunks.
 func bytesArrive(t *testing.T, r *rig) {
 	odd := `{"model":"m","prompt":"x","seed":9007199254740993,"z":1.0,"a":1e400,"u":"\u2028","dup":1,"dup":2}`
@@ -122,7 +122,7 @@ func (r *rig) oneSeen(t *testing.T) seen {
 	return all[0]
 }
 
-// withoutBody is case A5 (models-as-a-service#1095) with the real Envoy.
+// withoutBody is models-as-a-service#1095 with the real Envoy.
 func withoutBody(t *testing.T, r *rig) {
 	for _, method := range []string{"GET", "HEAD", "OPTIONS", "DELETE", "POST"} {
 		req := newRequest(t, method, r.front+"/v1/models", "")
@@ -150,7 +150,7 @@ func (r *rig) oneEnded(t *testing.T) ended {
 	return all[0]
 }
 
-// clientNamesNoHost is case J1 (agentgateway PR#3144) and B12 while weir is up: what the client names is gone.
+// clientNamesNoHost is agentgateway PR#3144 and dynamo PR#8783 while weir is up: what the client names is gone.
 func clientNamesNoHost(t *testing.T, r *rig) {
 	for range 20 {
 		for _, body := range []string{chat, ""} {
@@ -200,7 +200,7 @@ func retryGoesToSecond(t *testing.T, r *rig) {
 	}
 }
 
-// headerValues is case B11 (envoy#31555): weir reads what Envoy sends.
+// headerValues is envoy#31555: weir reads what Envoy sends.
 func headerValues(t *testing.T, r *rig) {
 	for encoding, want := range map[string]string{"": "none", "gzip": "encoding"} {
 		req := newRequest(t, "POST", r.front+"/v1/chat/completions", chat)
@@ -216,7 +216,7 @@ func headerValues(t *testing.T, r *rig) {
 	}
 }
 
-// tooLarge is case B7 (ai-gateway#1209): above 32 MiB Envoy answers 413 in BUFFERED and weir in FULL_DUPLEX_STREAMED.
+// tooLarge is ai-gateway#1209: above 32 MiB Envoy answers 413 in BUFFERED and weir in FULL_DUPLEX_STREAMED.
 func tooLarge(t *testing.T, r *rig) {
 	body := make([]byte, 32<<20+1)
 	for i, want := range map[int]int{32 << 20: 200, 32<<20 + 1: 413} {

@@ -1,6 +1,7 @@
 package envoy_test
 
 import (
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -39,19 +40,28 @@ var (
 func TestThroughEnvoy(t *testing.T) {
 	weir := build(t)
 	eachVersion(t, func(t *testing.T, path string) {
-		for _, mode := range []envoy.Mode{envoy.Buffered, envoy.Streamed} {
-			t.Run(string(mode), func(t *testing.T) {
-				r := startRig(t, path, rigOptions{mode: mode, edits: []string{"{profile: 8B}", "{profile: 8B, seats: 1}"}})
-				r.serve(t, 0)
-				r.stages(t, routing)
-				r.edge.stop()
-				r.serve(t, 1)
-				r.stages(t, holding)
-				r.edge.stop()
-				t.Run("weir is killed and comes back", func(t *testing.T) { killed(t, r, weir) })
-			})
-		}
+		eachMode(t, path, rigOptions{edits: []string{"{profile: 8B}", "{profile: 8B, seats: 1}"}}, func(t *testing.T, r *rig) {
+			r.serve(t, 0)
+			r.stages(t, routing)
+			r.edge.stop()
+			r.serve(t, 1)
+			r.stages(t, holding)
+			r.edge.stop()
+			t.Run("weir is killed and comes back", func(t *testing.T) { killed(t, r, weir) })
+		})
 	})
+}
+
+// eachMode starts an Envoy in each mode, and runs a test over both at once: most of its time it waits.
+func eachMode(t *testing.T, path string, o rigOptions, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	for _, o.mode = range []envoy.Mode{envoy.Buffered, envoy.Streamed} {
+		r := startRig(t, path, o) // before there is traffic, which takes ports
+		t.Run(string(o.mode), func(t *testing.T) {
+			t.Parallel()
+			test(t, r)
+		})
+	}
 }
 
 func (r *rig) stages(t *testing.T, all []stage) {
@@ -74,20 +84,56 @@ func build(t *testing.T) string {
 	return path
 }
 
+// TestClassFromMetadata has a filter before weir put claims into dynamic metadata, as jwt_authn does, which weir is sent
+// where forwarding_namespaces lists them: the class there holds, and a client can only lower it.
+func TestClassFromMetadata(t *testing.T) {
+	const (
+		filter  = "          - name: envoy.filters.http.ext_proc\n"
+		options = "metadata_options: {"
+		claims  = `          - name: envoy.filters.http.set_metadata
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config
+              metadata: [{metadata_namespace: jwt, value: {claims: {class: bulk}}}]
+`
+	)
+	eachVersion(t, func(t *testing.T, path string) {
+		for _, c := range []struct{ namespaces, class string }{
+			{"forwarding_namespaces: {untyped: [jwt]}, ", "bulk"},
+			{"", "interactive"}, // not forwarded: weir does not see it
+		} {
+			r := startRig(t, path, rigOptions{mode: envoy.Buffered, edits: []string{filter, claims + filter, options, options + c.namespaces}})
+			t.Run(c.class, func(t *testing.T) {
+				t.Parallel()
+				r.serve(t, 0)
+				for _, wish := range []string{"", "interactive", "bulk"} {
+					req := newRequest(t, "POST", r.front+"/v1/chat/completions", chat)
+					req.Header.Set("x-weir-class", wish)
+					exchange(t, http.DefaultClient, req)
+					want := c.class
+					if wish == "bulk" {
+						want = wish
+					}
+					if e := r.oneEnded(t); e.Class != want || e.Status != 200 {
+						t.Errorf("namespaces %q, header %q: class %s, status %d, want %s", c.namespaces, wish, e.Class, e.Status, want)
+					}
+					r.oneSeen(t)
+				}
+			})
+		}
+	})
+}
+
 // TestPickByHeader drops the metadata from what override_host reads: the header alone carries the pick as well.
 func TestPickByHeader(t *testing.T) {
 	eachVersion(t, func(t *testing.T, path string) {
 		const metadata = "            - metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}\n"
-		for _, mode := range []envoy.Mode{envoy.Buffered, envoy.Streamed} {
-			t.Run(string(mode), func(t *testing.T) {
-				r := startRig(t, path, rigOptions{mode: mode, edits: []string{metadata, ""}})
-				r.serve(t, 0)
-				r.stages(t, []stage{
-					{"a client names no host", clientNamesNoHost},
-					{"requests without a body", withoutBody},
-					{"a busy replica is avoided", busyIsAvoided},
-				})
+		eachMode(t, path, rigOptions{edits: []string{metadata, ""}}, func(t *testing.T, r *rig) {
+			r.serve(t, 0)
+			r.stages(t, []stage{
+				{"a client names no host", clientNamesNoHost},
+				{"requests without a body", withoutBody},
+				{"a busy replica is avoided", busyIsAvoided},
 			})
-		}
+		})
 	})
 }

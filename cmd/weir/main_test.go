@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 func TestExitStatus(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(bad, []byte("node: {metadata: {weir: {max_held: 0,\n knne: 1}}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(bad, []byte("node: {metadata: {weir: {max_hold: 0s,\n knne: 1}}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	shipped := filepath.Join("..", "..", "envoy", "bootstrap.yaml")
@@ -44,7 +44,7 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"serve", "--bootstrap", shipped, "-log-format", "xml"}, 2, "", "not text or json"},
 		{[]string{"serve", "--bootstrap", "no-such-file"}, 1, "", "no-such-file"},
 		{[]string{"serve", "--bootstrap", bad}, 1, "", bad + ":2: unknown key"},
-		{[]string{"check", "--bootstrap", bad}, 1, bad + ":1: error: max_held: 0 is not between", ""},
+		{[]string{"check", "--bootstrap", bad}, 1, bad + ":1: error: max_hold: 0s is not between", ""},
 		{[]string{"check", "--bootstrap", shipped}, 0, shipped + ": no fault", ""},
 		{[]string{"check", "--bootstrap", shipped, "-json"}, 0, "[]\n", ""},
 		{[]string{"check", "--bootstrap", shipped, "-envoy", "1.35"}, 2, "", "weir needs Envoy 1.36"},

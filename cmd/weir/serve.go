@@ -40,7 +40,10 @@ func serve(ctx context.Context, b *bootstrap.Bootstrap, log *slog.Logger) error 
 	rest, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
-	context.AfterFunc(ctx, func() { adm.SetReady(false) })
+	context.AfterFunc(ctx, func() {
+		adm.SetReady(false)
+		log.Info("stopping: requests under way go on, new ones are served until Envoy has noticed")
+	})
 	group.Go(func() error { return adm.Run(rest) })
 	group.Go(func() error { return scraper.Run(rest) })
 	group.Go(func() error {
@@ -56,10 +59,17 @@ func targets(pools []bootstrap.Pool, routers map[string]*route.Router, edge *ext
 	for _, p := range pools {
 		r := routers[p.Name]
 		for _, endpoint := range p.Endpoints {
-			all = append(all, scrape.Target{Pool: p.Name, Endpoint: endpoint, Observe: func(now time.Time, s pool.Sample) {
-				r.Observe(now, endpoint, s)
-				edge.Wake(p.Name)
-			}})
+			all = append(all, scrape.Target{
+				Pool: p.Name, Endpoint: endpoint,
+				Observe: func(now time.Time, s pool.Sample) {
+					r.Observe(now, endpoint, s)
+					edge.Wake(p.Name)
+				},
+				Refused: func(now time.Time) {
+					r.Refuse(now, endpoint)
+					edge.Wake(p.Name)
+				},
+			})
 		}
 	}
 	return all

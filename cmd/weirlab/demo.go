@@ -63,7 +63,10 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if flags.NArg() > 0 {
 		return fmt.Errorf("it takes flags only, not %q", flags.Arg(0))
 	}
-	o.mode = envoy.Mode(*mode) // package envoy knows which there are
+	o.mode = envoy.Mode(*mode)
+	if o.mode != envoy.Buffered && o.mode != envoy.Streamed {
+		return fmt.Errorf("-mode %q: it is %s (BUFFERED) or %s (FULL_DUPLEX_STREAMED)", o.mode, envoy.Buffered, envoy.Streamed)
+	}
 	if o.keep {
 		o.speed = 1 // what people see with curl takes as long as on the real machine
 	}

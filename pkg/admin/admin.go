@@ -6,6 +6,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -71,7 +72,7 @@ func (a *Admin) Run(ctx context.Context) error {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", a.addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("the policy's admin address: %w", err)
 	}
 	a.log.Info("admin listens", "address", ln.Addr().String())
 	return a.serve(ctx, ln)

@@ -60,12 +60,13 @@ var (
 	waitDesc    = replicaDesc("wait_seconds", "Estimated time until the replica has drained its uncached prompt tokens.")
 	kvDesc      = replicaDesc("kv", "Share of usable KV cache in use, 0 to 1; above 1 where what was sent is overestimated.")
 	belowDesc   = replicaDesc("below_knee", "1 while the replica is below its knee, else 0.")
+	downDesc    = replicaDesc("down", "1 while the replica fails and is picked only if all do, else 0.")
 	ageDesc     = replicaDesc("scrape_age_seconds", "Age of the last scrape that succeeded; absent before the first.")
 	staleDesc   = replicaDesc("scrape_stale", "1 while the replica's own gauges are not believed: too old, or never read.")
 )
 
 func (replicas) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{heldDesc, leasesDesc, pendingDesc, waitDesc, kvDesc, belowDesc, ageDesc, staleDesc} {
+	for _, d := range []*prometheus.Desc{heldDesc, leasesDesc, pendingDesc, waitDesc, kvDesc, belowDesc, downDesc, ageDesc, staleDesc} {
 		ch <- d
 	}
 }
@@ -82,6 +83,7 @@ func (c replicas) Collect(ch chan<- prometheus.Metric) {
 			gauge(waitDesc, r.WaitSeconds)
 			gauge(kvDesc, r.KV)
 			gauge(belowDesc, flag(r.Below))
+			gauge(downDesc, flag(r.Down))
 			gauge(staleDesc, flag(r.Scrape == nil || r.Scrape.Stale))
 			if r.Scrape != nil {
 				gauge(ageDesc, r.Scrape.AgeSeconds)

@@ -24,8 +24,8 @@ const maxScrapes = 4
 func (a *Admin) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{
-		ErrorLog:            slog.NewLogLogger(a.log.Handler(), slog.LevelError),
-		ErrorHandling:       promhttp.ContinueOnError, // one bad series does not blind the operator
+		ErrorLog:            slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // one line for each series to a client that left
+		ErrorHandling:       promhttp.ContinueOnError,                            // one bad series does not blind the operator
 		MaxRequestsInFlight: maxScrapes,
 	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok\n") })

@@ -47,11 +47,23 @@ type Pool struct {
 // Load reads the file. The error joins every fault in it, the policy's first, otherwise in the order of the
 // file, each as file:line: text.
 func Load(name string) (*Bootstrap, error) {
-	text, err := os.ReadFile(name)
+	text, err := readFile(name)
 	if err != nil {
 		return nil, err
 	}
 	return parse(name, text)
+}
+
+// readFile reads a regular file: a pipe would keep weir waiting for its other end.
+func readFile(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", name)
+	}
+	return os.ReadFile(name)
 }
 
 func parse(name string, text []byte) (*Bootstrap, error) {

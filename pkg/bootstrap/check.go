@@ -3,7 +3,6 @@ package bootstrap
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +44,7 @@ func (f Finding) String() string {
 // A setting that the file lacks counts with Envoy's default. What cannot be read, such as a duration without its
 // s, no rule judges: Envoy refuses it. Rules that need the policy run once the policy has no fault of its own.
 func Check(name string, envoy Version) ([]Finding, error) {
-	text, err := os.ReadFile(name)
+	text, err := readFile(name)
 	if err != nil {
 		return nil, err
 	}

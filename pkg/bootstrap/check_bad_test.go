@@ -43,7 +43,7 @@ const (
 	routerEntry = `          - name: envoy.filters.http.router
             typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
 `
-	afterWeir = "          # ---- end of 2 of 3"
+	afterWeir = "          # ---- end of 3 of 4"
 	theRoute  = "              - match: {prefix: /}\n                route:\n                  cluster: replicas  "
 	noTimeout = "timeout: 0s                   #"
 	sources   = `            - metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}
@@ -128,7 +128,7 @@ var badFiles = []bad{
 	{rule: "pick-removed", edits: []string{"              request_body_buffer_limit: 33554432         # 32", "              request_headers_to_remove: [X-Gateway-Destination-Endpoint]\n              request_body_buffer_limit: 33554432 # 32"}, at: "request_headers_to_remove", text: "it takes weir's own pick out"},
 	{rule: "filter-order", edits: []string{afterWeir, "          - name: rate\n" + afterWeir}, at: "- name: rate", text: `filter "rate" runs after weir`},
 	{rule: "router", edits: []string{routerEntry + "\n  # Only", "\n  # Only"}, at: "- name: envoy.filters.http.ext_proc", text: "the last filter is not the router"},
-	{rule: "router", edits: []string{"          # ---- 2 of 3", strings.Replace(routerEntry, "http.router\n", "http.router # first\n", 1) + "          # ---- 2 of 3"}, at: "http.router # first", text: "the router is not the last filter"},
+	{rule: "router", edits: []string{"          # ---- 3 of 4", strings.Replace(routerEntry, "http.router\n", "http.router # first\n", 1) + "          # ---- 2 of 3"}, at: "http.router # first", text: "the router is not the last filter"},
 
 	{rule: "override-sources", edits: []string{sources, "            - header: x-other\n"}, at: overrideBody, text: "weir's pick is not followed"},
 	{rule: "override-sources", edits: []string{sources, "            - metadata: {key: envoy.lb, path: [{key: x-other}]}\n"}, at: overrideBody, text: "weir's pick is not followed"},
@@ -141,15 +141,16 @@ var badFiles = []bad{
 	{rule: "log-namespace", edits: []string{"[envoy.lb, weir]", "[envoy.lb]"}, at: "{untyped: [envoy.lb]}", text: "lacks weir"},
 	{rule: "pool-attribute", edits: []string{"request_attributes: [xds.cluster_name] ", "request_attributes: [xds.route_name] "}, at: "request_attributes: [xds.route_name]", text: "lacks xds.cluster_name"},
 	{rule: "pool-attribute", edits: []string{"request_attributes: [xds.cluster_name] ", "#"}, at: `http.ext_proc.v3.ExternalProcessor`, text: "lacks xds.cluster_name"},
-	{rule: "served-attribute", edits: []string{"upstream.address, ", ""}, at: "response_attributes:", text: "lacks upstream.address"},
+	{rule: "served-attribute", edits: []string{"[upstream.address]", "[response.code]"}, at: "response_attributes:", text: "lacks upstream.address"},
 
 	{rule: "http2", edits: []string{"          http2_protocol_options:\n            connection_keepalive: {", "          http_protocol_options: {} # {"}, at: "  - name: weir\n", text: "no request reaches weir"},
 	{rule: "keepalive", mode: envoy.Streamed, edits: []string{"http2_protocol_options:\n            connection_keepalive:", "http2_protocol_options: {} #"}, at: "  - name: weir\n", text: "no connection_keepalive"},
 	{rule: "weir-breaker", edits: []string{weirBreakers, "#"}, at: "  - name: weir\n", text: "its max_requests is 1024: "},
 	{rule: "weir-breaker", edits: []string{"max_requests: 100000}", "max_requests: 9999}"}, at: "max_requests: 9999}", text: "give at least 10000"},
 	{rule: "weir-breaker", edits: []string{"max_requests: 100000}", "max_requests: 100000, priority: HIGH}"}, at: "  - name: weir\n", text: "its max_requests is 1024"},
-	{rule: "replicas-breaker", edits: []string{"    track_cluster_stats: {per_endpoint_stats: true}\n    circuit_breakers: {thresholds: [{max_connections: 10000, max_pending_requests: 10000, max_requests: 10000}]}\n", "    circuit_breakers: {thresholds: [{max_connections: 9}]}\n"}, at: "[{max_connections: 9}]", text: "Envoy's default of 1024 max_requests"},
-	{rule: "replicas-breaker", edits: []string{"    track_cluster_stats: {per_endpoint_stats: true}\n    circuit_breakers: {thresholds: [{max_connections: 10000, max_pending_requests: 10000, max_requests: 10000}]}\n", "    circuit_breakers: {thresholds: [{max_requests: 9}]}\n"}, at: "[{max_requests: 9}]", text: "Envoy's default of 1024 max_connections"},
+	{rule: "replicas-breaker", edits: []string{"    track_cluster_stats: {per_endpoint_stats: true}\n    circuit_breakers: {thresholds: [{max_connections: 10000, max_pending_requests: 10000, max_requests: 10000, max_retries: 10000}]}   # the default allows 3 retries at once\n", "    circuit_breakers: {thresholds: [{max_connections: 9, max_retries: 9}]}\n"}, at: "[{max_connections: 9, max_retries: 9}]", text: "Envoy's default of 1024 max_requests"},
+	{rule: "replicas-breaker", edits: []string{"    track_cluster_stats: {per_endpoint_stats: true}\n    circuit_breakers: {thresholds: [{max_connections: 10000, max_pending_requests: 10000, max_requests: 10000, max_retries: 10000}]}   # the default allows 3 retries at once\n", "    circuit_breakers: {thresholds: [{max_requests: 9, max_retries: 9}]}\n"}, at: "[{max_requests: 9, max_retries: 9}]", text: "Envoy's default of 1024 max_connections"},
+	{rule: "retries", edits: []string{"    track_cluster_stats: {per_endpoint_stats: true}\n    circuit_breakers: {thresholds: [{max_connections: 10000, max_pending_requests: 10000, max_requests: 10000, max_retries: 10000}]}   # the default allows 3 retries at once\n", "    circuit_breakers: {thresholds: [{max_requests: 8, max_connections: 9}]}\n"}, at: "[{max_requests: 8, max_connections: 9}]", text: "Envoy's default of 3 max_retries"},
 
 	{rule: "metadata-command", edits: []string{service, "grpc_service: {envoy_grpc: {cluster_name: weir}, initial_metadata: [{key: weir-class, value: '%REQ(x)%'}]}"}, at: "%REQ(x)%", text: `weir-class is "%REQ(x)%": Envoy fills it in`},
 	{rule: "metadata-command", edits: overridden("overrides: {grpc_initial_metadata: [{key: Weir-Deadline, value: '%DOWNSTREAM_REMOTE_ADDRESS%'}]}"), at: "%DOWNSTREAM_REMOTE_ADDRESS%", text: "weir-deadline is"},

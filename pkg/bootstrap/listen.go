@@ -85,9 +85,15 @@ func (f *file) called(root *yaml.Node) map[string]*yaml.Node {
 	return called
 }
 
+// maxSocketPath is what Linux takes: sun_path is 108 bytes with a zero at its end.
+const maxSocketPath = 107
+
 // address reads the address of weir's own endpoint.
 func (f *file) address(endpoint *yaml.Node) Address {
 	if path := f.text(endpoint, "address", "pipe", "path"); path != "" {
+		if len(path) > maxSocketPath || strings.ContainsRune(path, 0) {
+			f.fail(endpoint, "weir's own socket %q: a path is %d bytes at most", path, maxSocketPath)
+		}
 		return Address{"unix", path}
 	}
 	at := f.find(endpoint, "address", "socket_address")

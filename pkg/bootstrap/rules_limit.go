@@ -92,7 +92,10 @@ func weirBreaker(m *mesh, say say) {
 	if c == nil || m.policy == nil {
 		return
 	}
-	need := float64(m.policy.Route.MaxHeld)
+	need := 0.0
+	for _, c := range m.policy.Route.Classes {
+		need = max(need, float64(c.MaxHeld))
+	}
 	m.eachReached(func(t *target) {
 		v, _, _ := m.threshold(t.at, "max_requests")
 		need = max(need, v)
@@ -112,6 +115,14 @@ func replicasBreaker(m *mesh, say say) {
 			if _, at, ok := m.threshold(t.at, key); !ok {
 				say(at, "cluster %q has Envoy's default of %d %s: give what its replicas have seats for, and what they may queue", t.name, defaultBreaker, key)
 			}
+		}
+	})
+}
+
+func retries(m *mesh, say say) {
+	m.eachReached(func(t *target) {
+		if _, at, ok := m.threshold(t.at, "max_retries"); !ok {
+			say(at, "cluster %q has Envoy's default of 3 max_retries: when a replica dies, that many requests at once may go to weir's second choice, and the next fail", t.name)
 		}
 	})
 }

@@ -32,20 +32,18 @@ type Chain []Hash
 // concurrent use.
 type Hasher struct {
 	digest xxhash.Digest
-	fill   int   // bytes in the open block
-	total  int64 // bytes written since Reset
+	fill   int // bytes in the open block
 	chain  Chain
 }
 
 // Reset starts a chain from seed, appending to dst[:0] so that its memory is used again.
 func (h *Hasher) Reset(seed uint64, dst Chain) {
 	h.digest.ResetWithSeed(seed)
-	h.fill, h.total, h.chain = 0, 0, dst[:0]
+	h.fill, h.chain = 0, dst[:0]
 }
 
 // Write adds p to the stream. How a stream is cut into writes does not change its chain.
 func (h *Hasher) Write(p []byte) {
-	h.total += int64(len(p))
 	for len(p) > 0 {
 		n := min(len(p), BlockBytes-h.fill)
 		h.digest.Write(p[:n]) // never fails (xxhash.Digest)
@@ -62,9 +60,6 @@ func (h *Hasher) Write(p []byte) {
 
 // Chain returns the hashes of the full blocks written since Reset.
 func (h *Hasher) Chain() Chain { return h.chain }
-
-// Bytes returns the bytes written since Reset.
-func (h *Hasher) Bytes() int64 { return h.total }
 
 // Seed derives a chain's seed from what partitions a model server's cache: the model (or adapter) name and
 // the request's cache_salt. Equal parts give equal seeds; the parts cannot run into one another.

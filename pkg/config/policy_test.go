@@ -55,7 +55,7 @@ func TestBadFiles(t *testing.T) {
 
 // TestEveryFaultIsItsOwnError lets a caller count and print them one by one.
 func TestEveryFaultIsItsOwnError(t *testing.T) {
-	_, err := Read(parse(t, "max_held: 0\nknne: 1\nadmin: x\n"), "f")
+	_, err := Read(parse(t, "body_limit: 0\nknne: 1\nadmin: x\n"), "f")
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) || len(joined.Unwrap()) != 3 {
 		t.Errorf("got %v", err)
@@ -74,6 +74,11 @@ func TestWithoutKeysEveryDefault(t *testing.T) {
 	}
 }
 
+// class is a class of seven seconds of which the rest is not given: what it lacks is not what another has.
+func class(name string, bulk bool) classify.Class {
+	return classify.Class{Name: name, Deadline: 7 * time.Second, Bulk: bulk, MaxHeld: 10_000, MaxHeldBytes: 512 << 20}
+}
+
 func TestWhatIsGivenReplacesTheDefault(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -81,18 +86,22 @@ func TestWhatIsGivenReplacesTheDefault(t *testing.T) {
 	}{
 		{"every key", `
 classes:
-- {name: now, deadline: 5s}
+- {name: now, deadline: 5s, max_deadline: 6s, share_percent: 7, max_held: 0, max_held_bytes: 0}
 - {name: later, deadline: 1h, bulk: true}
 max_hold: 90s
-max_held: 7
 body_limit: 1024
+flow: header:X-Tenant
+class_from: metadata:envoy.filters.http.jwt_authn:claims.class
 admin: "[::1]:9000"
 ext_proc_cluster: weir
 replica: {profile: 70B, step: 20ms, per_sequence: 0s, per_context_token: 0.05us, per_prompt_token: 70us, chunk: 2048, kv_tokens: 1000, seats: 64, output_tokens: 16}
 `, func(p *Policy) {
-			p.Route.Classes = []classify.Class{{Name: "now", Deadline: 5 * time.Second}, {Name: "later", Deadline: time.Hour, Bulk: true}}
-			p.Route.MaxHold, p.Route.MaxHeld = 90*time.Second, 7
-			p.Edge.BodyLimit = 1024
+			p.Route.Classes = []classify.Class{
+				{Name: "now", Deadline: 5 * time.Second, MaxDeadline: 6 * time.Second, SharePercent: 7},
+				{Name: "later", Deadline: time.Hour, Bulk: true, MaxHeld: 10_000, MaxHeldBytes: 512 << 20},
+			}
+			p.Route.MaxHold = 90 * time.Second
+			p.Edge.BodyLimit, p.Edge.Flow, p.Edge.ClassFrom = 1024, "header:X-Tenant", "metadata:envoy.filters.http.jwt_authn:claims.class"
 			p.Admin, p.ExtProcCluster = "[::1]:9000", "weir"
 			p.Replica = pool.Config{
 				Profile: "70B", Step: 20 * time.Millisecond, PerContextToken: 50, PerPromptToken: 70 * time.Microsecond,
@@ -108,11 +117,11 @@ replica: {profile: 70B, step: 20ms, per_sequence: 0s, per_context_token: 0.05us,
 			p.Route.MaxHold = time.Minute
 			p.Replica, _ = pool.Default("70B")
 		}},
-		{"a whole number written as a double, as Envoy keeps it", "max_held: 5.0\nbody_limit: 1e6", func(p *Policy) {
-			p.Route.MaxHeld, p.Edge.BodyLimit = 5, 1_000_000
+		{"a whole number written as a double, as Envoy keeps it", "replica: {seats: 5.0}\nbody_limit: 1e6", func(p *Policy) {
+			p.Replica.Seats, p.Edge.BodyLimit = 5, 1_000_000
 		}},
 		{"anchors", "classes:\n- {name: a, deadline: &d 7s}\n- {name: b, deadline: *d}", func(p *Policy) {
-			p.Route.Classes = []classify.Class{{Name: "a", Deadline: 7 * time.Second}, {Name: "b", Deadline: 7 * time.Second}}
+			p.Route.Classes = []classify.Class{class("a", false), class("b", false)}
 		}},
 		{"merge keys: the own key wins, then the first mapping", `
 classes:
@@ -121,9 +130,7 @@ classes:
 - {name: c, <<: [*b, {deadline: 9s}]}
 replica: {<<: {profile: 32B, seats: 1}, seats: 2}
 `, func(p *Policy) {
-			p.Route.Classes = []classify.Class{
-				{Name: "a", Deadline: 7 * time.Second}, {Name: "b", Deadline: 7 * time.Second, Bulk: true}, {Name: "c", Deadline: 7 * time.Second, Bulk: true},
-			}
+			p.Route.Classes = []classify.Class{class("a", false), class("b", true), class("c", true)}
 			p.Replica, _ = pool.Default("32B")
 			p.Replica.Seats = 2
 		}},
@@ -138,9 +145,9 @@ replica: {<<: {profile: 32B, seats: 1}, seats: 2}
 
 // TestAnAnchorInsideItselfEnds holds for a merge key and for a plain alias.
 func TestAnAnchorInsideItselfEnds(t *testing.T) {
-	for _, text := range []string{"replica: &r {<<: *r, seats: 5}", "classes: &c [*c]", "&all {<<: [*all, *all], max_held: 5}"} {
+	for _, text := range []string{"replica: &r {<<: *r, seats: 5}", "classes: &c [*c]", "&all {<<: [*all, *all], body_limit: 5}"} {
 		p, err := Read(parse(t, text), "f")
-		if err == nil && p.Replica.Seats != 5 && p.Route.MaxHeld != 5 {
+		if err == nil && p.Replica.Seats != 5 && p.Edge.BodyLimit != 5 {
 			t.Errorf("%s: got %+v", text, p)
 		}
 	}

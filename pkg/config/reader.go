@@ -111,6 +111,9 @@ func (r *reader) list(n *yaml.Node, path string, v reflect.Value) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, one := range n.Content {
+		if d, ok := v.Index(i).Addr().Interface().(interface{ SetDefaults() }); ok {
+			d.SetDefaults()
+		}
 		r.read(one, path+"["+strconv.Itoa(i)+"]", v.Index(i))
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestEndpointIsCanonical is case C10: every spelling of an address is one endpoint or an error, and IPv6 is
+// TestEndpointIsCanonical is gateway-api-inference-extension#1099: every spelling of an address is one endpoint or an error, and IPv6 is
 // bracketed. IPv4 inside IPv6 is an error: Envoy 1.39.3 finds the host ::ffff:127.0.0.1 by that text only, and
 // sends a pick of 127.0.0.1 to its fallback.
 func TestEndpointIsCanonical(t *testing.T) {

@@ -27,7 +27,7 @@ func eachMode(t *testing.T, o options, test func(f *fake, m mode)) {
 
 const chatBody = `{"model": "m", "messages": [{"role": "user", "content": "What is a weir?"}], "max_tokens": 64}`
 
-// TestAnyBodyOnAnyPathIsRouted is case A3 (GAIE#790): a body that does not suit its path is the replica's to judge.
+// TestAnyBodyOnAnyPathIsRouted is gateway-api-inference-extension#790: a body that does not suit its path is the replica's to judge.
 func TestAnyBodyOnAnyPathIsRouted(t *testing.T) {
 	bodies := map[string]string{
 		"chat": `{"model":"m","temperature":0,"messages":[{"role":"user","content":"hi"}]}`, "completions": `{"model":"m","prompt":"hi"}`,
@@ -48,7 +48,7 @@ func TestAnyBodyOnAnyPathIsRouted(t *testing.T) {
 	})
 }
 
-// TestRequestWithoutBody is case A5 (models-as-a-service#1095): no body phase ran, and the answer's messages come
+// TestRequestWithoutBody is models-as-a-service#1095: no body phase ran, and the answer's messages come
 // all the same. Other streams go on.
 func TestRequestWithoutBody(t *testing.T) {
 	eachMode(t, options{}, func(f *fake, m mode) {
@@ -87,7 +87,7 @@ func (c *call) finish(body string) {
 	c.replies()
 }
 
-// TestBodyIsNotRewritten is case A9 (llm-d-router#2518): numbers, escapes, duplicate keys and order stay as they are.
+// TestBodyIsNotRewritten is llm-d-router#2518: numbers, escapes, duplicate keys and order stay as they are.
 // In BUFFERED a reply has no body at all (the checker), in FULL_DUPLEX_STREAMED the same bytes come back.
 func TestBodyIsNotRewritten(t *testing.T) {
 	body := `{"model":"m","prompt":"x","seed":9007199254740993,"z":1.0,"a":1e400,"u":"\u2028","dup":1,"dup":2}` + "\r\n \xff"
@@ -105,7 +105,7 @@ func TestBodyIsNotRewritten(t *testing.T) {
 	}
 }
 
-// TestReplyOrder is case B4 (GAIE PR#3033): in FULL_DUPLEX_STREAMED the answer to the headers, with the pick, comes
+// TestReplyOrder is gateway-api-inference-extension PR#3033: in FULL_DUPLEX_STREAMED the answer to the headers, with the pick, comes
 // after the whole body and before its echo; in BUFFERED one ordinary reply. One binary does both.
 func TestReplyOrder(t *testing.T) {
 	withFake(t, options{}, func(f *fake) {
@@ -139,7 +139,7 @@ func TestReplyOrder(t *testing.T) {
 	})
 }
 
-// TestHeaderValueFields is case B11 (envoy#31555): a value is in raw_value or in value, and weir writes one (checker).
+// TestHeaderValueFields is envoy#31555: a value is in raw_value or in value, and weir writes one (checker).
 func TestHeaderValueFields(t *testing.T) {
 	fields := map[string]func(name, value string) *corev3.HeaderValue{
 		"raw_value": func(n, v string) *corev3.HeaderValue { return &corev3.HeaderValue{Key: n, RawValue: []byte(v)} },
@@ -183,7 +183,7 @@ func (c *call) answerTemplate() {
 	c.replies()
 }
 
-// TestClientDestination is cases B12 (dynamo PR#8783) and J1 (agentgateway PR#3144): a client's own destination is
+// TestClientDestination is dynamo PR#8783 and agentgateway PR#3144: a client's own destination is
 // overwritten by the pick, and taken away in the first reply of any request that goes on without one.
 func TestClientDestination(t *testing.T) {
 	evil := []string{pickHeader, "169.254.169.254:80", "+" + pickHeader, "10.9.9.9:1", "x-envoy-original-dst-host", "10.9.9.9:1"}
@@ -238,7 +238,7 @@ func TestBufferedRemovesDestinationAtHeaders(t *testing.T) {
 	})
 }
 
-// TestEveryModeIsAnswered is case B15 (envoy#38553): whatever modes a configuration asks for, each phase gets a reply
+// TestEveryModeIsAnswered is envoy#38553: whatever modes a configuration asks for, each phase gets a reply
 // of its own kind, and a request whose body comes too late for a pick is picked at the headers.
 func TestEveryModeIsAnswered(t *testing.T) {
 	for name, body := range filterv3.ProcessingMode_BodySendMode_value {
@@ -272,7 +272,7 @@ func TestEveryModeIsAnswered(t *testing.T) {
 	}
 }
 
-// TestNoReplicaIsRefused is case B15 where there is nothing to pick: an answer of weir's own and no pick.
+// TestNoReplicaIsRefused is envoy#38553 where there is nothing to pick: an answer of weir's own and no pick.
 func TestNoReplicaIsRefused(t *testing.T) {
 	eachMode(t, options{none: true}, func(f *fake, m mode) {
 		c := f.call(m)

@@ -141,11 +141,11 @@ func (c *checker) echoed(r *extprocv3.CommonResponse) (done bool, err error) {
 	case c.bodyDone:
 		return false, errors.New("a body after its end")
 	}
-	c.echo = append(c.echo, s.Body...)
-	c.bodyDone = s.EndOfStream
-	if !bytes.HasPrefix(c.sentBody, c.echo) {
+	if !bytes.HasPrefix(c.sentBody[len(c.echo):], s.Body) {
 		return false, errors.New("the echo is not the body")
 	}
+	c.echo = append(c.echo, s.Body...)
+	c.bodyDone = s.EndOfStream
 	trailers := slices.Contains(c.awaited, "request_trailers")
 	if s.EndOfStream && (trailers || len(c.echo) != len(c.sentBody)) {
 		return false, errors.New("the echo ends before the body")

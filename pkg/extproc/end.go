@@ -1,10 +1,12 @@
 package extproc
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
 
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -33,6 +35,52 @@ func (st *stream) end(err *error) {
 		st.srv.eventStream(now.Sub(st.events))
 	}
 	st.srv.record(d)
+}
+
+// errDraining ends a stream whose answer can go on without weir.
+var errDraining = errors.New("the server drains")
+
+// receive is the next message. In FULL_DUPLEX_STREAMED Envoy cuts a live answer when weir is gone, unless weir has ended
+// the stream in order: so a draining server ends each whose answer has begun. Its load comes back with that.
+func (st *stream) receive() (*extprocv3.ProcessingRequest, error) {
+	if !st.answering || !st.duplex() {
+		return st.rpc.Recv()
+	}
+	type message struct {
+		m     *extprocv3.ProcessingRequest
+		err   error
+		fault any
+	}
+	next := make(chan message, 1)
+	go func() { // ends with the stream, whose context ends when Process returns
+		var n message
+		defer func() {
+			n.fault = recover()
+			next <- n
+		}()
+		n.m, n.err = st.rpc.Recv()
+	}()
+	select {
+	case n := <-next:
+		if n.fault != nil {
+			panic(n.fault) // where it is caught and counted
+		}
+		return n.m, n.err
+	case <-st.srv.draining:
+		return nil, errDraining
+	}
+}
+
+// received looks at why there are no more messages. One larger than the receive limit ends the stream before weir
+// sees it; gRPC has told Envoy, which then answers 500 or goes on without weir.
+func (st *stream) received(err error) {
+	if status.Code(err) != codes.ResourceExhausted || st.decision != nil {
+		return
+	}
+	st.decision = route.Unrouted(st.poolName, st.begun, route.TooLarge)
+	st.srv.warnLarge.Do(func() {
+		st.srv.log.Warn("a body is larger than body_limit and was not seen: set request_body_buffer_limit, and per_connection_buffer_limit_bytes, to body_limit at most", "err", err)
+	})
 }
 
 const (

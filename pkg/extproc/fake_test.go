@@ -27,8 +27,13 @@ type options struct {
 	limit     int                          // of the body, bytes
 	seats     int                          // requests at once per replica
 	held      int                          // requests held at most
+	heldBytes int                          // bytes of their bodies at most
 	none      bool                         // no replicas
+	flow      string                       // where a tenant stands
+	classFrom string                       // where a trusted class stands
 	record    func(*route.Decision)        // called before the fake's own
+	log       *slog.Logger                 // of weir; nil: nobody reads it
+	route     *route.Config                // instead of the default
 	intercept grpc.StreamServerInterceptor // between gRPC and weir: needs own
 }
 
@@ -72,8 +77,20 @@ func newFake(t *testing.T, o options) *fake {
 		cfg.BodyLimit = o.limit
 	}
 	if o.held > 0 {
-		routeCfg.MaxHeld = o.held
+		for i := range routeCfg.Classes {
+			routeCfg.Classes[i].MaxHeld = o.held
+		}
 	}
+	if o.heldBytes > 0 {
+		routeCfg.Classes[0].MaxHeldBytes = o.heldBytes
+	}
+	if o.log == nil {
+		o.log = slog.New(slog.DiscardHandler)
+	}
+	if o.route != nil {
+		routeCfg = *o.route
+	}
+	cfg.Flow, cfg.ClassFrom = o.flow, o.classFrom
 	if o.none {
 		replicas = nil
 	}
@@ -86,7 +103,7 @@ func newFake(t *testing.T, o options) *fake {
 			o.record(d)
 		}
 	}
-	f.Server = extproc.NewServer(cfg, map[string]*route.Router{"replicas": f.router}, record, slog.New(slog.DiscardHandler))
+	f.Server = extproc.NewServer(cfg, map[string]*route.Router{"replicas": f.router}, record, o.log)
 	f.serve(o.intercept)
 	return f
 }

@@ -34,11 +34,18 @@ func (st *stream) readHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.HttpH
 		case headerClass:
 			st.req.Class.HeaderClass = join(st.req.Class.HeaderClass, value)
 		case headerDeadline:
-			st.req.Class.HeaderDeadline = value
+			st.req.Class.HeaderDeadline = join(st.req.Class.HeaderDeadline, value)
 		case destination:
 			st.client = true
 		}
+		if flow := st.srv.flow; flow.header != "" && v.GetKey() == flow.header {
+			st.req.Flow = cut(join(st.req.Flow, value))
+		}
 	}
+	if st.srv.flow.namespace != "" {
+		st.req.Flow = st.srv.flow.metadata(m)
+	}
+	st.req.Class.TrustedClass = st.srv.classFrom.metadata(m)
 	md, _ := metadata.FromIncomingContext(st.rpc.Context())
 	st.req.Class.RouteClass = last(md[metaClass])
 	st.req.Class.RouteDeadline = last(md[metaDeadline])
@@ -47,6 +54,10 @@ func (st *stream) readHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.HttpH
 	}
 	if st.pool = st.srv.pools[st.poolName]; st.pool == nil {
 		st.poolName = "" // a name that no configuration knows is nobody's label
+		return
+	}
+	if name := st.pool.AffinityHeader(); name != "" {
+		st.req.Session = header(h, name)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	filterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
 	"github.com/weirproxy/weir/pkg/route"
@@ -47,7 +48,7 @@ type history struct {
 	ends  ending
 }
 
-// TestRandomHistories is case D1 (production-stack PR#1072): whatever abort point and whatever end, every counter,
+// TestRandomHistories is production-stack PR#1072: whatever abort point and whatever end, every counter,
 // lease, place at the gate and pinned block is back at zero, and each request has one outcome. A seat per replica
 // makes most streams wait at the gate; half of the batches have faults in weir.
 func TestRandomHistories(t *testing.T) {
@@ -137,7 +138,7 @@ func (h *history) step(at point) bool {
 	case midBody:
 		return h.mode == buffered || h.Send(piece(strings.Repeat("x", h.rng.IntN(5000)), false)) == nil
 	case afterBody:
-		return h.Send(piece(chatBody, true)) == nil
+		return h.endBody()
 	case picked:
 		return h.expect(map[mode]string{buffered: "request_body", streamed: "request_headers"}[h.mode])
 	case answered:
@@ -155,6 +156,18 @@ func (h *history) step(at point) bool {
 		}}) == nil
 	}
 	return false
+}
+
+// endBody ends the body, or has trailers do it; at times with a mode that is not the headers', and at times with more of
+// the body behind it.
+func (h *history) endBody() bool {
+	trailers, twice := h.rng.IntN(3) == 0, h.rng.IntN(8) == 0
+	last := piece(chatBody, !trailers || h.mode == buffered)
+	if h.rng.IntN(4) == 0 {
+		last.ProtocolConfig = &extprocv3.ProtocolConfiguration{RequestBodyMode: filterv3.ProcessingMode_BodySendMode(h.rng.IntN(5))}
+	}
+	ok := h.Send(last) == nil && (!trailers || h.Send(h.tmpl["request_trailers"]) == nil)
+	return ok && (!twice || h.Send(piece("more", true)) == nil)
 }
 
 // expect receives up to the reply of a kind; false: the stream ended, or weir answered itself.
@@ -176,7 +189,7 @@ func piece(text string, end bool) *extprocv3.ProcessingRequest {
 	}}
 }
 
-// TestBurstSpreads is case D5 (aibrix#2422): of requests that come at one instant none sees a replica as idle that an
+// TestBurstSpreads is aibrix#2422: of requests that come at one instant none sees a replica as idle that an
 // earlier one was just sent to.
 func TestBurstSpreads(t *testing.T) {
 	const burst = 256

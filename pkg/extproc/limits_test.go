@@ -12,18 +12,20 @@ import (
 	"github.com/weirproxy/weir/pkg/route"
 )
 
-// TestBodyLimit is case B7 (ai-gateway#1209): a body of the limit is routed, one byte more is 413 in both modes, and in
+// TestBodyLimit is ai-gateway#1209: a body of the limit is routed, one byte more is 413 in both modes, and in
 // FULL_DUPLEX_STREAMED as soon as the byte is there.
 func TestBodyLimit(t *testing.T) {
 	const limit = 200_000
 	eachMode(t, options{limit: limit}, func(f *fake, m mode) {
-		fits := f.call(m)
-		fits.request(strings.Repeat("x", limit))
-		fits.replies()
-		if fits.check.pick == "" || fits.check.refusal != nil {
-			f.t.Errorf("a body of the limit: pick %q, refusal %v", fits.check.pick, fits.check.refusal)
+		for _, size := range []int{limit - 1, limit} {
+			fits := f.call(m)
+			fits.request(strings.Repeat("x", size))
+			fits.replies()
+			if fits.check.pick == "" || fits.check.refusal != nil {
+				f.t.Errorf("%d bytes: pick %q, refusal %v", size, fits.check.pick, fits.check.refusal)
+			}
+			fits.close()
 		}
-		fits.close()
 		f.take()
 
 		over := f.call(m)
@@ -46,11 +48,11 @@ func TestBodyLimit(t *testing.T) {
 	})
 }
 
-// TestMessageLimit is case B7 for gRPC: its own limit of 4 MiB does not stand in the way, and a message may be 1 MiB
+// TestMessageLimit is the same for gRPC: its own limit of 4 MiB does not stand in the way, and a message may be 1 MiB
 // more than a body.
 func TestMessageLimit(t *testing.T) {
 	withFake(t, options{}, func(f *fake) {
-		for _, size := range []int{4<<20 - 1, 4<<20 + 1, 32 << 20} {
+		for _, size := range []int{4<<20 - 1, 4<<20 + 1, 16 << 20, 32 << 20} {
 			c := f.call(buffered)
 			c.request(strings.Repeat("x", size))
 			c.replies()
@@ -76,8 +78,36 @@ func TestMessageLimit(t *testing.T) {
 			} else {
 				c.fails(codes.ResourceExhausted)
 			}
-			if d := f.one(); tc.ok != (d.Outcome == route.TooLarge) || !tc.ok && d.Outcome != route.LeftBody {
+			if d := f.one(); d.Outcome != route.TooLarge { // weir answers 413, or gRPC ends the stream
 				f.t.Errorf("a message of %d bytes: outcome %v", tc.size, d.Outcome)
+			}
+		}
+	})
+}
+
+// TestLargeBodies holds a raised limit: 64 MiB arrive and come back whole, and one byte more is refused.
+func TestLargeBodies(t *testing.T) {
+	const limit = 64 << 20
+	text := strings.Repeat("x", limit+1)
+	eachMode(t, options{limit: limit}, func(f *fake, m mode) {
+		for size, want := range map[int]route.Outcome{16 << 20: route.Unanswered, limit: route.Unanswered, limit + 1: route.TooLarge} {
+			c := f.call(m)
+			c.headers(false)
+			if m == buffered {
+				c.replies()
+				c.body(text[:size], true)
+			} else {
+				for at := 0; at < size; at += 1 << 20 {
+					c.body(text[at:min(at+1<<20, size)], at+1<<20 >= size)
+				}
+			}
+			c.replies()
+			if m == streamed && want == route.Unanswered && len(c.check.echo) != size {
+				f.t.Errorf("%d bytes of %d come back", len(c.check.echo), size)
+			}
+			c.close()
+			if d := f.one(); d.Outcome != want {
+				f.t.Errorf("%d bytes: outcome %v, want %v", size, d.Outcome, want)
 			}
 		}
 	})
@@ -93,7 +123,7 @@ func messageOf(size int) *extprocv3.ProcessingRequest {
 	return m
 }
 
-// TestRefusedRequestsChargeNothing is case D6 (GAIE PR#604): a request that weir answers itself touches no replica.
+// TestRefusedRequestsChargeNothing is gateway-api-inference-extension PR#604: a request that weir answers itself touches no replica.
 func TestRefusedRequestsChargeNothing(t *testing.T) {
 	const each = 250
 	eachMode(t, options{limit: 1000, seats: 1, held: 1}, func(f *fake, m mode) {

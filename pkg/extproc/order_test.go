@@ -17,7 +17,7 @@ import (
 )
 
 // TestWrongMessages holds that messages out of order, twice or empty end the stream with an error, not with nil: in
-// FULL_DUPLEX_STREAMED a nil before the echo would send the request on with no body (case B15).
+// FULL_DUPLEX_STREAMED a nil before the echo would send the request on with no body (envoy#38553).
 func TestWrongMessages(t *testing.T) {
 	empty := &extprocv3.ProcessingRequest{}
 	cases := map[string]struct {
@@ -26,7 +26,6 @@ func TestWrongMessages(t *testing.T) {
 	}{
 		"empty first":           {func(c *call) { c.Send(empty) }, route.None},
 		"body first":            {func(c *call) { c.Send(messageOf(100)) }, route.None},
-		"answer first":          {func(c *call) { c.Send(c.tmpl["response_headers"]) }, route.None},
 		"trailers first":        {func(c *call) { c.Send(c.tmpl["request_trailers"]) }, route.None},
 		"headers twice":         {func(c *call) { c.headers(false); c.Send(c.tmpl["request_headers"]) }, route.LeftBody},
 		"headers after the end": {func(c *call) { c.request(chatBody); c.Send(c.tmpl["request_headers"]) }, route.Unanswered},
@@ -46,6 +45,23 @@ func TestWrongMessages(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAnswerWithoutARequest holds that an answer which Envoy, or a filter before weir, gives by itself goes its way: an
+// error there would make a 401 a 500 where the filter fails closed.
+func TestAnswerWithoutARequest(t *testing.T) {
+	eachMode(t, options{}, func(f *fake, m mode) {
+		c := f.call(m)
+		c.Send(c.tmpl["response_headers"])
+		r, err := c.Recv()
+		if err != nil || r.GetResponseHeaders() == nil || r.GetDynamicMetadata() != nil {
+			f.t.Errorf("reply %v, %v", r, err)
+		}
+		c.cancel()
+		if all := f.take(); len(all) > 0 {
+			f.t.Errorf("outcomes %v of no request", outcomes(all))
+		}
+	})
 }
 
 // TestBodyAfterItsEnd holds the same for a body that goes on.
@@ -94,8 +110,9 @@ func TestTrailersWithoutBody(t *testing.T) {
 	})
 }
 
-// TestShutdown holds the end of Serve: health says NOT_SERVING at once, streams have five seconds, and then their
-// leases are back. Nothing is left when Serve returns.
+// TestShutdown holds the end of Serve: health says NOT_SERVING at once, new requests are served for the two seconds in
+// which Envoy notices, streams have five seconds more, and then their leases are back. Nothing is left when Serve
+// returns.
 func TestShutdown(t *testing.T) {
 	eachMode(t, options{seats: 1}, func(f *fake, m mode) {
 		busy, _ := f.fill(m)
@@ -119,19 +136,30 @@ func TestShutdown(t *testing.T) {
 			f.t.Errorf("health while it stops: %v, %v", r, err)
 		}
 		busy[0].close() // an answer that ends in time
+		time.Sleep(1900 * time.Millisecond)
+		late := f.call(m)
+		late.request(chatBody)
+		busy[1].close()
+		late.replies()
+		if late.check.pick == "" {
+			f.t.Error("a request that came before Envoy has noticed gets no pick")
+		}
+		late.close()
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
-		if n := f.Server.Stats().Streams; n < 3 {
-			f.t.Errorf("%d streams 4 s after the stop, want those of the answers under way", n)
+		if n := f.Server.Stats().Streams; m == buffered && n < 3 {
+			f.t.Errorf("%d streams while it drains, want those of the answers under way", n)
+		} else if m == streamed && n >= 3 {
+			f.t.Errorf("%d streams while it drains: the cut of those with an answer under way would cut the answer", n)
 		}
 		f.stop()
 		if n := f.Server.Stats().Streams; n != 0 {
 			f.t.Errorf("%d streams when Serve has returned", n)
 		}
-		if d := time.Since(began); d != 5*time.Second {
+		if d := time.Since(began); d != 7*time.Second {
 			f.t.Errorf("Serve returns after %v", d)
 		}
-		if n := outcomes(f.take()); n[route.Answered]+n[route.Unanswered]+n[route.LeftHeld] != 5 {
+		if n := outcomes(f.take()); n[route.Answered]+n[route.Unanswered]+n[route.LeftHeld] != 6 {
 			f.t.Errorf("outcomes %v", n)
 		}
 	})
@@ -189,6 +217,20 @@ func TestPanicEndsOneStream(t *testing.T) {
 		other.close()
 		if d := f.one(); d.Outcome != route.Unanswered {
 			f.t.Errorf("the other stream: %v", d.Outcome)
+		}
+	})
+}
+
+// TestPanicInRoute holds the same for the spine: with no class, which no valid policy has, it finds none for a request.
+func TestPanicInRoute(t *testing.T) {
+	eachMode(t, options{route: &route.Config{MaxHold: time.Minute}}, func(f *fake, m mode) {
+		for n := range int64(3) {
+			c := f.call(m)
+			c.request(chatBody)
+			c.failsUnchecked(codes.Internal)
+			if d := f.one(); d.Outcome != route.Failed || f.Server.Stats().Panics != n+1 {
+				f.t.Errorf("outcome %v, %d panics", d.Outcome, f.Server.Stats().Panics)
+			}
 		}
 	})
 }

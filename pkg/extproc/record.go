@@ -30,7 +30,7 @@ func record(d *route.Decision) *structpb.Struct {
 		}
 		r.number("matched_tokens", float64(c.Matched*chain.BlockTokens))
 		r.number("uncached_tokens", c.Load.Uncached)
-		r.number("pending_tokens", c.View.Backlog)
+		r.number("backlog_tokens", c.View.Backlog)
 		r.number("saturation", c.View.Wait/c.View.Tau)
 	}
 	return &structpb.Struct{Fields: r}

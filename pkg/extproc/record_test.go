@@ -76,7 +76,7 @@ func decisions(t *testing.T) map[string]*route.Decision {
 	cfg, _ := replicas.Default(replicas.DefaultProfile)
 	cfg.Seats = 2
 	rc := route.Default()
-	rc.MaxHeld = 2
+	rc.Classes[0].MaxHeld, rc.Classes[1].MaxHeld = 1, 2
 	r := route.New(rc, replicas.New("replicas", []string{"10.0.0.1:1", "10.0.0.2:1"}, cfg))
 	now := time.Unix(1000, 0)
 	chat := &route.Request{Path: "/v1/chat/completions", Body: []byte(chatOfBlocks(20))}

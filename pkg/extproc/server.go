@@ -35,7 +35,13 @@ import (
 type Config struct {
 	// BodyLimit is the largest request body, in bytes, that weir takes. A larger one is answered 413. Envoy's
 	// request_body_buffer_limit must not be larger, as in BUFFERED the whole body is one gRPC message.
-	BodyLimit int `yaml:"body_limit" json:"body_limit"`
+	BodyLimit int `yaml:"body_limit"`
+	// Flow is where a request's tenant stands, who shares a class fairly with the others: header:NAME, for a header
+	// that something before weir sets, or metadata:NAMESPACE:KEY. Empty: all requests are one flow.
+	Flow string `yaml:"flow"`
+	// ClassFrom is dynamic metadata that sets a request's class, such as a JWT's claim:
+	// metadata:NAMESPACE:KEY. Empty: none does.
+	ClassFrom string `yaml:"class_from"`
 }
 
 // Default is 32 MiB: 8 million tokens of text, or some twenty inline images.
@@ -44,12 +50,13 @@ func Default() Config { return Config{BodyLimit: 32 << 20} }
 // maxBodyLimit keeps BodyLimit and its slack inside a gRPC message's four-byte length.
 const maxBodyLimit = 1 << 30
 
-// Validate returns every fault of c; each begins with its key and a colon.
+// Validate returns every fault of c, joined; each begins with its key and a colon.
 func (c Config) Validate() error {
+	errs := []error{c.validateSources()}
 	if c.BodyLimit < 1 || c.BodyLimit > maxBodyLimit {
-		return fmt.Errorf("body_limit: %d is not between 1 and %d bytes", c.BodyLimit, maxBodyLimit)
+		errs = append(errs, fmt.Errorf("body_limit: %d is not between 1 and %d bytes", c.BodyLimit, maxBodyLimit))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 const (
@@ -61,6 +68,9 @@ const (
 	// window is the flow-control window of a stream and of a connection: a body of several MB then takes few
 	// round trips instead of one for each 64 KiB.
 	window = 4 << 20
+	// noticeTime is how long a stopping server still serves while it reports NOT_SERVING, so that Envoy's health
+	// check, three times 0.5 s in envoy/bootstrap.yaml, sends new requests past it before it stops listening.
+	noticeTime = 2 * time.Second
 	// drainTime is how long a stopping server waits for its streams: their answers go on without weir.
 	drainTime = 5 * time.Second
 )
@@ -75,8 +85,12 @@ type Server struct {
 	log    *slog.Logger
 	health *health.Server
 
+	draining chan struct{} // closed when Serve begins to drain
+
+	flow, classFrom source
+
 	streams, events, early, panics atomic.Int64
-	warnEarly                      sync.Once
+	warnEarly, warnLarge           sync.Once
 }
 
 // pool is one pool's router and the timer that serves its gate.
@@ -88,7 +102,9 @@ type pool struct {
 // NewServer returns a server that routes by routers, keyed by pool name, and calls record once for each request
 // that ended, from the goroutine of its stream.
 func NewServer(cfg Config, routers map[string]*route.Router, record func(*route.Decision), log *slog.Logger) *Server {
-	s := &Server{cfg: cfg, pools: map[string]*pool{}, record: record, log: log, health: health.NewServer()}
+	s := &Server{cfg: cfg, pools: map[string]*pool{}, record: record, log: log, health: health.NewServer(), draining: make(chan struct{})}
+	s.flow, _ = parseSource(cfg.Flow) // Validate has passed
+	s.classFrom, _ = parseSource(cfg.ClassFrom)
 	for name, r := range routers {
 		s.pools[name] = &pool{Router: r, wake: make(chan struct{}, 1)}
 	}
@@ -96,7 +112,8 @@ func NewServer(cfg Config, routers map[string]*route.Router, record func(*route.
 	return s
 }
 
-// Serve accepts on l until ctx ends, then reports NOT_SERVING, lets streams end for drainTime and cuts the rest.
+// Serve accepts on l until ctx ends, then reports NOT_SERVING, goes on for noticeTime, lets streams end for drainTime and
+// cuts the rest. It is called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	g := grpc.NewServer(
 		grpc.MaxRecvMsgSize(s.cfg.BodyLimit+messageSlack),
@@ -119,6 +136,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.health.Shutdown()
+	notice := time.NewTimer(noticeTime)
+	defer notice.Stop()
+	select {
+	case err := <-served:
+		return err
+	case <-notice.C:
+	}
+	close(s.draining)
 	cut := time.AfterFunc(drainTime, g.Stop)
 	defer cut.Stop()
 	g.GracefulStop()

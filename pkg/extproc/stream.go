@@ -19,16 +19,17 @@ type stream struct {
 	rpc  extprocv3.ExternalProcessor_ProcessServer
 	mode *extprocv3.ProtocolConfiguration
 
-	begun    time.Time
-	pool     *pool // nil: weir does not know the cluster
-	poolName string
-	req      route.Request
-	body     []byte // FULL_DUPLEX_STREAMED: what came so far, to be echoed
-	client   bool   // the client sent a destination header: it is removed
-	started  bool   // request headers were seen
-	decision *route.Decision
-	echoed   bool      // FULL_DUPLEX_STREAMED: the request side is answered
-	events   time.Time // when the headers of a 2xx event stream came
+	begun     time.Time
+	pool      *pool // nil: weir does not know the cluster
+	poolName  string
+	req       route.Request
+	body      []byte // FULL_DUPLEX_STREAMED: what came so far, to be echoed
+	client    bool   // the client sent a destination header: it is removed
+	started   bool   // request headers were seen
+	decision  *route.Decision
+	echoed    bool      // FULL_DUPLEX_STREAMED: the request side is answered
+	answering bool      // the response headers are on their way to the client
+	events    time.Time // when the headers of a 2xx event stream came
 }
 
 // errGone ends a stream whose client left, or which Envoy gave up, while it was held.
@@ -42,8 +43,9 @@ func (s *Server) Process(rpc extprocv3.ExternalProcessor_ProcessServer) (err err
 	defer s.streams.Add(-1)
 	defer st.end(&err)
 	for {
-		m, err := rpc.Recv()
+		m, err := st.receive()
 		if err != nil {
+			st.received(err)
 			return nil // io.EOF or Canceled, at random: Envoy ends its streams either way
 		}
 		if err := st.handle(m); err != nil {
@@ -56,14 +58,14 @@ func (s *Server) Process(rpc extprocv3.ExternalProcessor_ProcessServer) (err err
 }
 
 func (st *stream) handle(m *extprocv3.ProcessingRequest) error {
-	if c := m.GetProtocolConfig(); c != nil {
-		st.mode = c
-	}
 	if h := m.GetRequestHeaders(); h != nil {
 		return st.requestHeaders(m, h)
 	}
 	if !st.started {
-		return status.Error(codes.InvalidArgument, "the first message is not the request headers: set request_header_mode: SEND")
+		if m.GetRequestBody() != nil || m.GetRequestTrailers() != nil {
+			return status.Error(codes.InvalidArgument, "the first message is not the request headers: set request_header_mode: SEND")
+		}
+		st.mode = m.GetProtocolConfig() // Envoy, or a filter before weir, answers by itself: weir lets it
 	}
 	if st.decision != nil && st.refused() {
 		return nil // what Envoy sent before it had the refusal
@@ -98,8 +100,10 @@ func (st *stream) requestHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.Ht
 		return status.Error(codes.InvalidArgument, "request headers came twice")
 	}
 	st.started = true
+	st.mode = m.GetProtocolConfig()
 	st.readHeaders(m, h)
 	if h.GetEndOfStream() {
+		st.echoed = true
 		return st.decide(nil, requestHeadersReply)
 	}
 	switch st.bodyMode() {
@@ -178,6 +182,9 @@ func (st *stream) refused() bool {
 // decide routes the request with its body, waits if it is held, and answers with the message that reply makes,
 // or with a refusal.
 func (st *stream) decide(body []byte, reply func(*pass) *extprocv3.ProcessingResponse) error {
+	if st.decision != nil { // a second one would forget the first one's lease
+		return status.Error(codes.InvalidArgument, "a request came to its end twice")
+	}
 	if len(body) > st.srv.cfg.BodyLimit {
 		return st.tooLarge()
 	}
@@ -186,6 +193,9 @@ func (st *stream) decide(body []byte, reply func(*pass) *extprocv3.ProcessingRes
 		return st.rpc.Send(reply(st.passed()))
 	}
 	st.req.Body = body
+	if st.duplex() {
+		st.req.Kept = len(body) // to be echoed
+	}
 	d := st.pool.Route(time.Now(), &st.req)
 	st.req.Body = nil
 	st.decision = d
@@ -193,6 +203,8 @@ func (st *stream) decide(body []byte, reply func(*pass) *extprocv3.ProcessingRes
 		if err := st.wait(d); err != nil {
 			return err
 		}
+	} else if d.Due {
+		st.pool.poke()
 	}
 	if d.State == route.Refused {
 		return st.rpc.Send(refusal(d))
@@ -204,11 +216,11 @@ func (st *stream) decide(body []byte, reply func(*pass) *extprocv3.ProcessingRes
 // one: there is none in FULL_DUPLEX_STREAMED.
 func (st *stream) wait(d *route.Decision) error {
 	st.pool.Release(time.Now()) // those ahead of it wait for other replicas, perhaps
+	st.pool.poke()              // the timer must learn of the next time
 	select {
 	case <-d.Ready():
 		return nil
 	default:
-		st.pool.poke() // the timer must learn of its deadline
 	}
 	if !st.duplex() {
 		if err := st.rpc.Send(holdReply(st.pool.MaxHold() + holdSlack)); err != nil {
@@ -244,9 +256,10 @@ func (st *stream) responseHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.H
 		d.Status = statusOf(h)
 		st.pool.Serve(time.Now(), d, attribute(m, "upstream.address"))
 		if d.Status/100 == 2 && strings.HasPrefix(header(h, "content-type"), "text/event-stream") && !h.GetEndOfStream() {
-			st.events = time.Now()
+			st.events, d.Events = time.Now(), true
 		}
 	}
+	st.answering = true
 	return st.rpc.Send(responseHeadersReply())
 }
 

@@ -2,36 +2,45 @@
 // and never goes to a dearer one because that one is free, which would send warm requests cold, make more
 // work and collapse the pool (DESIGN.md, section 4).
 //
-//	interactive  is admitted when its best replica is below its knee
-//	bulk         also needs that no interactive ticket waits for that replica, and a wait below tau/4
+//	any class   is admitted when its best replica is below its knee
+//	bulk        also needs a wait there below tau/4, KV in use and its own need there of 0.7 at most (or no KV
+//	            in use: a giant fits nowhere better), and fewer than k other replicas with bulk that is not
+//	            yet prefilled (pool.BulkReplicas)
 //
-// Tickets are looked at by class, then by deadline. One that cannot be admitted does not block the next: its
-// replica is not theirs. At most LookAhead tickets of a class are looked at in one pass.
+// Tickets are looked at by class, then by flow, then by deadline (queue). One that cannot be admitted does not
+// block the next: its replica is not theirs. What a more urgent one waits for is above its knee, so bulk never
+// takes it.
+//
+// A class with a share is owed that share of all tokens admitted while it is held (settle). While something is
+// owed to it, it goes before every other class and by the rule of any class, bulk or not.
 //
 // No clock, no goroutine, no timer: the caller passes now, asks Next when to come back, and guards the gate
 // with the pool's critical section.
 package gate
 
 import (
-	"slices"
+	"math"
 	"time"
 
 	"github.com/weirproxy/weir/pkg/pool"
 )
 
 const (
-	// LookAhead bounds the tickets of one class that a pass looks at. With more than that held, one behind
-	// them waits even if its own replica is free.
-	LookAhead = 32
-	// bulkShare is the share of tau below which bulk may add to a replica's backlog (DESIGN.md 4).
-	bulkShare = 0.25
+	// bulkWait is the share of tau below which bulk may add to a replica's backlog, and bulkKV the share of KV
+	// that it may fill (DESIGN.md 4).
+	bulkWait = 0.25
+	bulkKV   = 0.7
 	// tick is the least time from one pass to the next that Next asks for, against rounding.
 	tick = time.Millisecond
 )
 
+// kneeKV is the most KV in use below the knee, which is at all of it.
+var kneeKV = math.Nextafter(1, 0)
+
 // State is where a ticket stands.
 type State uint8
 
+// A ticket is Held at most once.
 const (
 	Offered  State = iota // not yet decided
 	Held                  // waits at the gate
@@ -41,14 +50,30 @@ const (
 	Left                  // taken back while held
 )
 
+// Class is what the gate is told of a priority class.
+type Class struct {
+	Bulk  bool
+	Most  int     // tickets held at once
+	Bytes int64   // bytes of their bodies
+	Share float64 // of all tokens admitted while it is held, 0 to 1
+}
+
 // Ticket is a request at the gate. The caller sets the exported fields before Offer.
 type Ticket struct {
 	Class    int       // index into the classes of New
+	Flow     string    // whose it is, among those who share the class
 	Deadline time.Time // it expires then
+	Tokens   float64   // what it costs its flow and its class: prompt and expected answer
+	Bytes    int64     // of its body
 	Owner    any       // what the caller knows it by
+
+	// Need is the share of KV that it would take on its best replica, and Work the prompt tokens to be computed
+	// there. best sets both.
+	Need, Work float64
 
 	state State
 	seq   uint64 // order of arrival
+	flow  *flow  // while held
 }
 
 // State returns where the ticket stands.
@@ -56,177 +81,98 @@ func (t *Ticket) State() State { return t.state }
 
 // Gate holds the tickets of one pool. Not safe for concurrent use.
 type Gate struct {
-	bulk   []bool      // by class
-	queues [][]*Ticket // by class, ordered by deadline, then arrival
-	most   int
-	held   int
-	seq    uint64
-	next   time.Time
+	classes []Class
+	knee    bool      // whether it is kept
+	queues  []*queue  // by class
+	owed    []float64 // by class, tokens
+	pool    *pool.Pool
+	held    int
+	seq     uint64
+	next    time.Time
 
 	best   func(now time.Time, t *Ticket) (*pool.Replica, pool.View)
 	charge func(now time.Time, t *Ticket)
-
-	wanted []uint64 // by replica slot: the last pass in which an interactive ticket waited for it
-	pass   uint64
 }
 
-// New returns an empty gate that holds at most `most` tickets of each class, of which bulk tells which are
-// bulk. best finds the replica of least cost for a ticket, and charge puts the ticket's load on the replica
-// that best named last. Both run inside the caller's critical section.
-func New(bulk []bool, most, replicas int,
+// New returns an empty gate before p. knee false is the rule without the knee: only bulk waits. best finds the replica of least cost for a ticket and sets its Need, and
+// charge puts the ticket's load on the replica that best named last. Both run inside the caller's critical
+// section.
+func New(classes []Class, knee bool, p *pool.Pool,
 	best func(time.Time, *Ticket) (*pool.Replica, pool.View), charge func(time.Time, *Ticket)) *Gate {
-	return &Gate{
-		bulk: bulk, queues: make([][]*Ticket, len(bulk)), most: most, wanted: make([]uint64, replicas),
-		best: best, charge: charge,
+	g := &Gate{
+		classes: classes, knee: knee, owed: make([]float64, len(classes)), pool: p, best: best, charge: charge,
 	}
+	for range classes {
+		g.queues = append(g.queues, newQueue(maxFlows))
+	}
+	return g
 }
 
-// Offer brings a ticket to the gate and returns its state: Admitted at once if nobody of its class or a more
-// urgent one is held and its replica takes it, Refused if its class is full, else Held. A Held ticket is decided
-// by Release.
+// Offer brings a ticket to the gate and returns its state: Admitted at once if nobody goes before it and its
+// replica takes it, Refused if its class is full, else Held. A Held ticket is decided by Release. Next is now if
+// the answer to another may have changed: Admitted, it may be what makes a class owed.
 func (g *Gate) Offer(now time.Time, t *Ticket) State {
 	if g.first(t.Class) {
-		g.pass++ // nobody is wanted: what the last pass saw is gone
-		if r, v := g.best(now, t); g.admits(t, r, v) {
-			g.admit(now, t)
+		g.pool.Unqueue()
+		if r, v := g.best(now, t); g.admits(now, t, r, v, false) {
+			g.admit(now, t, false)
 			return t.state
 		}
 	}
-	if len(g.queues[t.Class]) >= g.most {
+	q, c := g.queues[t.Class], &g.classes[t.Class]
+	if q.len() >= c.Most || q.bytes+t.Bytes > c.Bytes {
 		t.state = Refused
 		return t.state
 	}
 	t.state = Held
 	t.seq = g.seq
 	g.seq++
-	q := g.queues[t.Class]
-	i, _ := slices.BinarySearchFunc(q, t, compare)
-	g.queues[t.Class] = slices.Insert(q, i, t)
+	q.add(t)
 	g.held++
 	g.next = now
 	return t.state
 }
 
-// first reports whether nobody of the class or a more urgent one is held.
+// first reports whether no held ticket goes before a new one of the class: none of its own class or a more
+// urgent one, and none that is owed.
 func (g *Gate) first(class int) bool {
-	for _, q := range g.queues[:class+1] {
-		if len(q) > 0 {
+	for c, q := range g.queues {
+		if q.len() > 0 && (c <= class || g.owed[c] > 0) {
 			return false
 		}
 	}
 	return true
 }
 
-// Release makes one pass and returns the first ticket whose wait is over, Admitted and charged or Expired.
-// nil: nobody's is, and Next tells when to come again. Call it until nil after every event that can change
-// the answer: an Offer that held, a lease's end, a scrape, and Next's time.
-func (g *Gate) Release(now time.Time) *Ticket {
-	g.pass++
-	g.next = time.Time{}
-	for class := range g.queues {
-		if t := g.releaseClass(now, class); t != nil {
-			g.next = now
-			return t
-		}
-	}
-	return nil
-}
-
-func (g *Gate) releaseClass(now time.Time, class int) *Ticket {
-	q := g.queues[class]
-	for i, t := range q[:min(len(q), LookAhead)] {
-		if !t.Deadline.After(now) {
-			g.removeAt(class, i)
-			t.state = Expired
-			return t
-		}
-		if i == 0 {
-			g.wakeAt(t.Deadline)
-		}
-		r, v := g.best(now, t)
-		if g.admits(t, r, v) {
-			g.removeAt(class, i)
-			g.admit(now, t)
-			return t
-		}
-		g.wait(now, t, r, v)
-	}
-	return nil
-}
-
-// admits is the rule of the package comment.
-func (g *Gate) admits(t *Ticket, r *pool.Replica, v pool.View) bool {
-	if !v.Below() {
-		return false
-	}
-	if !g.bulk[t.Class] {
-		return true
-	}
-	return v.Wait < bulkShare*v.Tau && g.wanted[r.Slot] != g.pass
-}
-
-func (g *Gate) admit(now time.Time, t *Ticket) {
-	g.charge(now, t)
-	t.state = Admitted
-}
-
-// wait notes what a held ticket waits for: its replica, and the time at which that has drained.
-func (g *Gate) wait(now time.Time, t *Ticket, r *pool.Replica, v pool.View) {
-	limit := v.Tau
-	if g.bulk[t.Class] {
-		limit *= bulkShare
-	} else {
-		g.wanted[r.Slot] = g.pass
-	}
-	if v.Wait < limit {
-		return // a seat, KV or an interactive ticket stands in its way: an event ends that, not time
-	}
-	if d, ok := r.Drains(now, v, limit); ok {
-		g.wakeAt(now.Add(max(d, tick)))
-	}
-}
-
-func (g *Gate) wakeAt(t time.Time) {
-	if g.next.IsZero() || t.Before(g.next) {
-		g.next = t
-	}
-}
-
 // Next returns when Release must be called even if nothing happens; the zero time: only after an event.
 func (g *Gate) Next() time.Time { return g.next }
+
+// Due reports whether that is now.
+func (g *Gate) Due(now time.Time) bool { return !g.next.IsZero() && !g.next.After(now) }
 
 // Leave takes a held ticket back. It reports whether the ticket was held.
 func (g *Gate) Leave(t *Ticket) bool {
 	if t.state != Held {
 		return false
 	}
-	i, _ := slices.BinarySearchFunc(g.queues[t.Class], t, compare)
-	g.removeAt(t.Class, i)
-	t.state = Left
+	g.queues[t.Class].dropped(t)
+	g.leave(t, Left)
 	return true
 }
 
-// Held returns how many tickets of a class are held.
-func (g *Gate) Held(class int) int { return len(g.queues[class]) }
+// leave counts a ticket out that its queue has let go. A class that holds nobody is owed nothing.
+func (g *Gate) leave(t *Ticket, s State) {
+	t.state = s
+	g.held--
+	if g.queues[t.Class].len() == 0 {
+		g.owed[t.Class] = min(g.owed[t.Class], 0)
+	}
+}
+
+// Held returns how many tickets of a class are held, and the bytes of their bodies.
+func (g *Gate) Held(class int) (tickets int, bytes int64) {
+	return g.queues[class].len(), g.queues[class].bytes
+}
 
 // Len returns how many tickets are held.
 func (g *Gate) Len() int { return g.held }
-
-func (g *Gate) removeAt(class, i int) {
-	g.queues[class] = slices.Delete(g.queues[class], i, i+1)
-	g.held--
-}
-
-// compare orders tickets of a class by deadline, then by arrival; no two are equal.
-func compare(a, b *Ticket) int {
-	if c := a.Deadline.Compare(b.Deadline); c != 0 {
-		return c
-	}
-	if a.seq < b.seq {
-		return -1
-	}
-	if a.seq > b.seq {
-		return 1
-	}
-	return 0
-}

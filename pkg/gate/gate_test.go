@@ -21,7 +21,7 @@ const (
 // world is a gate over a pool, and tickets that want what a test says.
 type world struct {
 	*Gate
-	t    *testing.T
+	testing.TB
 	pool *pool.Pool
 }
 
@@ -29,6 +29,7 @@ type world struct {
 type request struct {
 	slot   int // the replica of least cost
 	tokens float64
+	need   float64 // share of KV
 	lease  pool.Lease
 }
 
@@ -44,17 +45,23 @@ func newPool(n, seats int) *pool.Pool {
 	return pool.New("llm", endpoints, cfg)
 }
 
-// newWorld has classes interactive, standard and bulk, and replicas of four seats.
-func newWorld(t *testing.T, replicas, most int) *world {
-	w := &world{t: t, pool: newPool(replicas, 4)}
-	w.Gate = New([]bool{false, false, true}, most, replicas,
+// newWorld has classes interactive, standard and bulk, and replicas of four seats. Nobody has a share.
+func newWorld(t testing.TB, replicas, most int) *world {
+	return worldOf(t, newPool(replicas, 4), []Class{{Most: most, Bytes: 1000}, {Most: most, Bytes: 1000}, {Most: most, Bytes: 1000, Bulk: true}})
+}
+
+func worldOf(t testing.TB, p *pool.Pool, classes []Class) *world {
+	w := &world{TB: t, pool: p}
+	w.Gate = New(classes, true, w.pool,
 		func(now time.Time, t *Ticket) (*pool.Replica, pool.View) {
-			r := w.pool.Replicas[t.Owner.(*request).slot]
+			q := t.Owner.(*request)
+			t.Need = q.need
+			r := w.pool.Replicas[q.slot]
 			return r, r.View(now)
 		},
 		func(now time.Time, t *Ticket) {
 			q := t.Owner.(*request)
-			w.pool.Charge(now, &q.lease, w.pool.Replicas[q.slot], pool.Load{Prompt: q.tokens, Uncached: q.tokens})
+			w.pool.Charge(now, &q.lease, w.pool.Replicas[q.slot], pool.Load{Prompt: q.tokens, Uncached: q.tokens, Bulk: classes[t.Class].Bulk})
 		})
 	return w
 }
@@ -66,15 +73,27 @@ const (
 )
 
 func (w *world) ticket(class, slot int, deadline float64) *Ticket {
-	return &Ticket{Class: class, Deadline: at(deadline), Owner: &request{slot: slot, tokens: 100}}
+	return &Ticket{Class: class, Deadline: at(deadline), Tokens: 100, Owner: &request{slot: slot, tokens: 100}}
+}
+
+// holds fails unless so many tickets are held, all of the class.
+func (w *world) holds(want, class int) {
+	w.Helper()
+	if n, _ := w.Held(class); n != want || w.Len() != want {
+		w.Errorf("%d held, %d of class %d, want %d", w.Len(), n, class, want)
+	}
 }
 
 // offer offers a new ticket and fails unless it comes to want.
 func (w *world) offer(now float64, class, slot int, deadline float64, want State) *Ticket {
-	w.t.Helper()
-	t := w.ticket(class, slot, deadline)
+	w.Helper()
+	return w.bring(now, w.ticket(class, slot, deadline), want)
+}
+
+func (w *world) bring(now float64, t *Ticket, want State) *Ticket {
+	w.Helper()
 	if got := w.Offer(at(now), t); got != want || t.State() != want {
-		w.t.Fatalf("Offer of class %d for replica %d = %v, state %v, want %v", class, slot, got, t.State(), want)
+		w.Fatalf("Offer of class %d for replica %d = %v, state %v, want %v", t.Class, t.Owner.(*request).slot, got, t.State(), want)
 	}
 	return t
 }
@@ -88,28 +107,28 @@ func (w *world) load(now float64, slot int, tokens float64) *pool.Lease {
 
 // release makes passes until nothing changes and fails unless exactly these tickets end in this order.
 func (w *world) release(now float64, want ...*Ticket) {
-	w.t.Helper()
+	w.Helper()
 	var got []*Ticket
 	for t := w.Release(at(now)); t != nil; t = w.Release(at(now)) {
 		got = append(got, t)
 	}
 	if !slices.Equal(got, want) {
-		w.t.Fatalf("at %v s %d tickets ended: %v, want %v", now, len(got), got, want)
+		w.Fatalf("at %v s %d tickets ended: %v, want %v", now, len(got), got, want)
 	}
 }
 
 func (w *world) next(want float64) {
-	w.t.Helper()
+	w.Helper()
 	if got := w.Next(); (want == 0) != got.IsZero() || want != 0 && got.Sub(at(want)).Abs() > 2*time.Microsecond {
-		w.t.Fatalf("Next = %v, want %v s", got.Sub(epoch), want)
+		w.Fatalf("Next = %v, want %v s", got.Sub(epoch), want)
 	}
 }
 
 func states(w *world, want State, tickets ...*Ticket) {
-	w.t.Helper()
+	w.Helper()
 	for i, t := range tickets {
 		if t.State() != want {
-			w.t.Errorf("ticket %d is in state %v, want %v", i, t.State(), want)
+			w.Errorf("ticket %d is in state %v, want %v", i, t.State(), want)
 		}
 	}
 }
@@ -142,9 +161,7 @@ func TestOffer(t *testing.T) {
 				w.load(0, 1, 1)
 			}
 			w.offer(0, c.class, 1, 10, c.want)
-			if held := w.Len(); held != map[State]int{Admitted: 0, Held: 1}[c.want] || held != w.Held(c.class) {
-				t.Errorf("%d held", held)
-			}
+			w.holds(map[State]int{Admitted: 0, Held: 1}[c.want], c.class)
 		})
 	}
 }
@@ -188,33 +205,6 @@ func TestMoreUrgentPassesTheHeldAtOnce(t *testing.T) {
 	}
 }
 
-func TestBulkGivesWayToAnInteractiveThatWaits(t *testing.T) {
-	w := newWorld(t, 2, 10)
-	l := w.load(0, 0, 10)
-	for range 3 { // no seat is left, though there is no backlog to speak of
-		w.load(0, 0, 1)
-	}
-	a := w.offer(0, interactive, 0, 10, Held)
-	b := w.offer(0, bulk, 0, 10, Held)
-	c := w.offer(0, bulk, 1, 10, Held) // nobody waits for the other replica
-	w.release(0, c)
-	l.Release(at(1), true)
-	w.release(1, a) // and the seat is taken again
-	states(w, Held, b)
-	a.Owner.(*request).lease.Release(at(2), true)
-	w.release(2, b)
-}
-
-func TestBulkWaitsForAQuarterOfTau(t *testing.T) {
-	w := newWorld(t, 1, 10)
-	w.load(0, 0, 2*share)
-	b := w.offer(0, bulk, 0, 10, Held)
-	w.release(0)
-	w.next(0.125)
-	w.release(0.124)
-	w.release(0.1255, b)
-}
-
 func TestOrderIsClassThenDeadlineThenArrival(t *testing.T) {
 	w := newWorld(t, 1, 20)
 	l := w.load(0, 0, tau+5000)
@@ -236,40 +226,4 @@ func TestOrderIsClassThenDeadlineThenArrival(t *testing.T) {
 	if w.Len() != 0 {
 		t.Errorf("%d held", w.Len())
 	}
-}
-
-func TestLookAhead(t *testing.T) {
-	w := newWorld(t, 2, 100)
-	w.load(0, 0, tau+50_000)
-	for range LookAhead - 1 {
-		w.offer(0, interactive, 0, 5, Held)
-	}
-	last := w.offer(0, interactive, 1, 6, Held)
-	w.release(0, last) // the 32nd is looked at
-	w.offer(0, interactive, 0, 5, Held)
-	behind := w.offer(0, interactive, 1, 6, Held)
-	w.release(0) // the 33rd is not
-	b := w.offer(0, bulk, 1, 6, Held)
-	w.release(0, b) // another class is
-	states(w, Held, behind)
-	// A ticket in front leaves: the one behind it comes into sight.
-	if !w.Leave(w.queues[interactive][3]) {
-		t.Fatal("a held ticket could not leave")
-	}
-	w.release(0, behind)
-}
-
-// Each class has its own bound: a crowd of bulk refuses nobody else.
-func TestFull(t *testing.T) {
-	w := newWorld(t, 1, 1)
-	w.load(0, 0, tau+1000)
-	w.offer(0, bulk, 0, 10, Held)
-	w.offer(0, bulk, 0, 10, Refused)
-	a := w.offer(0, interactive, 0, 10, Held)
-	w.offer(0, interactive, 0, 10, Refused)
-	if w.Len() != 2 || w.Held(interactive) != 1 || w.Held(bulk) != 1 {
-		t.Errorf("%d held", w.Len())
-	}
-	w.Leave(a)
-	w.offer(0, interactive, 0, 10, Held)
 }

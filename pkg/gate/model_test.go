@@ -14,34 +14,31 @@ type gated interface {
 	Offer(time.Time, *Ticket) State
 	Release(time.Time) *Ticket
 	Next() time.Time
+	Due(time.Time) bool
 	Leave(*Ticket) bool
-	Held(class int) int
+	Held(class int) (int, int64)
 	Len() int
 }
 
 type (
 	bestFunc   = func(time.Time, *Ticket) (*pool.Replica, pool.View)
 	chargeFunc = func(time.Time, *Ticket)
-	gateFunc   = func(bulk []bool, most, replicas int, best bestFunc, charge chargeFunc) gated
+	gateFunc   = func(classes []Class, p *pool.Pool, best bestFunc, charge chargeFunc) gated
 )
 
-func realGate(bulk []bool, most, replicas int, best bestFunc, charge chargeFunc) gated {
-	return New(bulk, most, replicas, best, charge)
+func realGate(classes []Class, p *pool.Pool, best bestFunc, charge chargeFunc) gated {
+	return New(classes, true, p, best, charge)
 }
 
-// model is the gate's rule as DESIGN.md, section 4, and the package comment state it, over one unordered list of
-// held tickets. It does not decide: it says what the gate must.
+// model drives a gate through random events and compares all that it does with the oracle, which is told of each.
 type model struct {
+	*oracle
 	rng  *rand.Rand
-	now  time.Time
 	long time.Duration // of deadlines
-	bulk []bool
-	most int
-	pool *pool.Pool
+	gap  float64       // between events, ns
 	gate gated
 	err  error // the first thing that the gate did wrong
 
-	held    []*Ticket // in order of arrival
 	charged []*Ticket // admitted, lease not yet released
 	count   [Left + 1]int
 	offered int
@@ -50,7 +47,8 @@ type model struct {
 // wish is a ticket's owner: what each replica costs it beyond the wait there, in seconds.
 type wish struct {
 	extra  []float64
-	tokens float64
+	tokens float64 // on its replica
+	need   float64
 	lease  pool.Lease
 }
 
@@ -63,6 +61,7 @@ func (m *model) failf(format string, args ...any) {
 // best is any function of the load: the wait and a preference.
 func (m *model) best(now time.Time, t *Ticket) (*pool.Replica, pool.View) {
 	w := t.Owner.(*wish)
+	t.Need = w.need
 	var first *pool.Replica
 	var view pool.View
 	for i, r := range m.pool.Replicas {
@@ -79,123 +78,8 @@ func (m *model) charge(now time.Time, t *Ticket) {
 	if v.Wait >= 0.5 || v.KV >= 1 || !v.Free {
 		m.failf("class %d admitted above the knee: %+v", t.Class, v)
 	}
-	if m.bulk[t.Class] {
-		if v.Wait >= 0.125 {
-			m.failf("bulk admitted with %v s of work ahead", v.Wait)
-		}
-		if slices.Contains(m.wanted(now, t.Class), r) {
-			m.failf("bulk admitted to replica %d while an interactive ticket waits for it", r.Slot)
-		}
-	}
 	w := t.Owner.(*wish)
-	m.pool.Charge(now, &w.lease, r, pool.Load{Prompt: w.tokens, Uncached: w.tokens})
-}
-
-// sight is the held tickets of a class that a pass looks at, in its order.
-func (m *model) sight(class int) (tickets []*Ticket) {
-	for _, t := range m.held {
-		if t.Class == class {
-			tickets = append(tickets, t)
-		}
-	}
-	slices.SortStableFunc(tickets, func(a, b *Ticket) int { return a.Deadline.Compare(b.Deadline) })
-	return tickets[:min(32, len(tickets))]
-}
-
-// wanted is the replicas that interactive tickets in sight, of classes before this one, wait for.
-func (m *model) wanted(now time.Time, class int) (all []*pool.Replica) {
-	for c := range class {
-		for _, t := range m.sight(c) {
-			if !m.bulk[c] && t.Deadline.After(now) {
-				r, _ := m.best(now, t)
-				all = append(all, r)
-			}
-		}
-	}
-	return all
-}
-
-func (m *model) admissible(now time.Time, t *Ticket, wanted []*pool.Replica) bool {
-	r, v := m.best(now, t)
-	ok := v.Wait < 0.5 && v.KV < 1 && v.Free
-	if m.bulk[t.Class] {
-		ok = ok && v.Wait < 0.125 && !slices.Contains(wanted, r)
-	}
-	return ok
-}
-
-// decide is the ticket that the next pass must end, and how; nil for none, and then when to come again.
-func (m *model) decide() (*Ticket, State, time.Time) {
-	var next time.Time
-	wake := func(t time.Time) {
-		if next.IsZero() || t.Before(next) {
-			next = t
-		}
-	}
-	for class := range m.bulk {
-		wanted := m.wanted(m.now, class)
-		for _, t := range m.sight(class) {
-			if !t.Deadline.After(m.now) {
-				return t, Expired, m.now
-			}
-			if m.admissible(m.now, t, wanted) {
-				return t, Admitted, m.now
-			}
-			wake(t.Deadline)
-			r, v := m.best(m.now, t)
-			limit := 0.5
-			if m.bulk[class] {
-				limit = 0.125
-			}
-			if d, ok := r.Drains(m.now, v, limit); ok && v.Wait >= limit {
-				wake(m.now.Add(max(d, time.Millisecond)))
-			}
-		}
-	}
-	return nil, Offered, next
-}
-
-func (m *model) forget(t *Ticket) bool {
-	i := slices.Index(m.held, t)
-	if i >= 0 {
-		m.held = slices.Delete(m.held, i, i+1)
-	}
-	return i >= 0
-}
-
-// heldOf counts the held tickets of a class.
-func (m *model) heldOf(class int) (n int) {
-	for _, t := range m.held {
-		if t.Class == class {
-			n++
-		}
-	}
-	return n
-}
-
-func (m *model) offer() {
-	t := &Ticket{Class: m.rng.IntN(len(m.bulk)), Owner: m.wish()}
-	t.Deadline = m.now.Add(1 + time.Duration(m.rng.IntN(3))*time.Duration(m.rng.ExpFloat64()*float64(m.long)))
-	want := Held
-	ahead := slices.ContainsFunc(m.held, func(h *Ticket) bool { return h.Class <= t.Class })
-	if !ahead && m.admissible(m.now, t, nil) {
-		want = Admitted
-	} else if m.heldOf(t.Class) >= m.most {
-		want = Refused
-	}
-	m.offered++
-	if got := m.gate.Offer(m.now, t); got != want || t.State() != want {
-		m.failf("Offer of class %d = %d, state %d, want %d with %d held", t.Class, got, t.State(), want, len(m.held))
-	}
-	switch t.State() {
-	case Held:
-		m.held = append(m.held, t)
-	case Admitted:
-		m.charged = append(m.charged, t)
-		m.count[Admitted]++
-	case Refused:
-		m.count[Refused]++
-	}
+	m.pool.Charge(now, &w.lease, r, pool.Load{Prompt: w.tokens, Uncached: w.tokens, Bulk: m.classes[t.Class].Bulk})
 }
 
 func (m *model) wish() *wish {
@@ -203,39 +87,102 @@ func (m *model) wish() *wish {
 	for i := range w.extra {
 		w.extra[i] = float64(m.rng.IntN(3)) * 0.4 * m.rng.Float64()
 	}
+	if m.rng.IntN(3) == 0 {
+		w.need = m.rng.Float64() * 0.9
+	}
 	return w
 }
 
-// pass makes passes until nothing changes, each compared with decide.
+func (m *model) offer() {
+	t := &Ticket{
+		Class: m.rng.IntN(len(m.classes)), Flow: []string{"", "a", "a", "a", "b", "c"}[m.rng.IntN(6)], Owner: m.wish(),
+		Tokens: m.rng.ExpFloat64() * []float64{100, 5000}[m.rng.IntN(2)], Bytes: m.rng.Int64N(100),
+	}
+	t.Deadline = m.now.Add(1 + time.Duration(m.rng.IntN(8))*time.Duration(m.rng.ExpFloat64()*float64(m.long)))
+	m.due = false
+	want := m.offering(t)
+	m.offered++
+	if got := m.gate.Offer(m.now, t); got != want || t.State() != want {
+		m.failf("Offer of class %d = %d, state %d, want %d with %d held", t.Class, got, t.State(), want, m.gate.Len())
+	}
+	switch t.State() {
+	case Held:
+		m.hold(t)
+	case Admitted:
+		m.charged = append(m.charged, t)
+		m.settle(t, false)
+		m.count[Admitted]++
+	case Refused:
+		m.count[Refused]++
+	}
+	if due := t.State() == Held || m.due; due && (!m.gate.Next().Equal(m.now) || !m.gate.Due(m.now)) {
+		m.failf("after an Offer of class %d a pass is due, and Next is in %v", t.Class, m.gate.Next().Sub(m.now))
+	}
+}
+
+// pass makes passes until nothing changes, each compared with the oracle.
 func (m *model) pass() {
 	for m.err == nil {
-		want, state, next := m.decide()
+		want, state, owed, deadline := m.decide()
 		got := m.gate.Release(m.now)
 		if got != want || got != nil && got.State() != state {
 			m.failf("Release = %+v, want %+v in state %d", got, want, state)
-		}
-		if n := m.gate.Next(); got == nil && !n.Equal(next) {
-			m.failf("Next is in %v, want %v", n.Sub(m.now), next.Sub(m.now))
-		}
-		if got == nil {
 			return
 		}
-		if !m.forget(got) {
-			m.failf("Release ended a ticket that was not held")
+		if got == nil {
+			m.quiet(m.gate.Next(), deadline)
+			return
 		}
 		m.count[got.State()]++
 		if got.State() == Admitted {
 			m.charged = append(m.charged, got)
+			m.settle(got, owed)
 		}
+		m.take(got, got.State() == Admitted)
 	}
 }
 
+// quiet checks that nothing can happen by time alone before next, which is not after the first deadline: it goes to some
+// time before it, and nobody may go there whose best replica is still the same.
+func (m *model) quiet(next, deadline time.Time) {
+	if late := !deadline.IsZero() && (next.IsZero() || next.After(deadline)); late || !next.IsZero() && !next.After(m.now) {
+		m.failf("Next is in %v, with a deadline in %v", next.Sub(m.now), deadline.Sub(m.now))
+		return
+	}
+	before := map[*Ticket]*pool.Replica{}
+	for _, q := range m.queues {
+		for _, t := range q.tickets {
+			before[t], _ = m.best(m.now, t)
+		}
+	}
+	ahead := 20 * time.Second
+	if !next.IsZero() {
+		ahead = min(ahead, next.Sub(m.now)-time.Millisecond)
+	}
+	if ahead <= 0 || m.rng.IntN(4) > 0 {
+		return
+	}
+	m.now = m.now.Add(time.Duration(m.rng.Int64N(int64(ahead)) + 1))
+	if t, state, _, _ := m.decide(); t != nil {
+		if r, v := m.best(m.now, t); state == Expired || r == before[t] {
+			m.failf("a ticket of class %d may go before Next, state %d: %+v", t.Class, state, v)
+		}
+	}
+	m.seen["quiet"]++
+}
+
+// leave takes a held ticket back, which can then leave no more.
 func (m *model) leave() {
-	t := m.held[m.rng.IntN(len(m.held))]
+	c := m.rng.IntN(len(m.classes))
+	held := m.queues[c].tickets
+	if len(held) == 0 {
+		return
+	}
+	t := held[m.rng.IntN(len(held))]
 	if !m.gate.Leave(t) || m.gate.Leave(t) || t.State() != Left {
 		m.failf("a held ticket left in state %d", t.State())
 	}
-	m.forget(t)
+	m.take(t, false)
 	m.count[Left]++
 }
 
@@ -253,20 +200,17 @@ func (m *model) end() {
 // conserve checks that every ticket is in exactly one state.
 func (m *model) conserve() {
 	held := 0
-	for class := range m.bulk {
-		n := 0
-		for _, t := range m.held {
-			if t.State() != Held {
+	for class, q := range m.queues {
+		bytes := int64(0)
+		for _, t := range q.tickets {
+			if bytes += t.Bytes; t.State() != Held {
 				m.failf("a held ticket is in state %d", t.State())
 			}
-			if t.Class == class {
-				n++
-			}
 		}
-		if m.gate.Held(class) != n {
-			m.failf("%d held of class %d, want %d", m.gate.Held(class), class, n)
+		if n, b := m.gate.Held(class); n != len(q.tickets) || b != bytes {
+			m.failf("%d held of class %d with %d bytes, want %d with %d", n, class, b, len(q.tickets), bytes)
 		}
-		held += n
+		held += len(q.tickets)
 	}
 	sum := m.count[Admitted] + m.count[Expired] + m.count[Refused] + m.count[Left]
 	if m.gate.Len() != held || held+sum != m.offered {
@@ -275,13 +219,13 @@ func (m *model) conserve() {
 }
 
 func (m *model) step() {
-	m.now = m.now.Add(time.Duration(m.rng.ExpFloat64() * 3e7))
+	m.now = m.now.Add(time.Duration(m.rng.ExpFloat64() * m.gap))
 	switch k := m.rng.IntN(100); {
 	case k < 45:
 		m.offer()
 	case k < 70 && len(m.charged) > 0:
 		m.end()
-	case k < 75 && len(m.held) > 0:
+	case k < 75:
 		m.leave()
 	case k < 85:
 		r := m.pool.Replicas[m.rng.IntN(len(m.pool.Replicas))]

@@ -73,17 +73,41 @@ func TestLeave(t *testing.T) {
 			t.Errorf("ticket %d: state %v after leaving twice", i, all[i].State())
 		}
 	}
-	if w.Len() != 6 || w.Held(interactive) != 6 {
-		t.Errorf("%d held", w.Len())
-	}
+	w.holds(6, interactive)
 	w.release(0.25, all[2], all[6], all[8]) // three seats beside the load's
 	states(w, Left, all[4], all[0], all[9], all[5])
 	for _, t := range []*Ticket{all[2], w.offer(0.3, interactive, 0, 5, Held)} {
 		if w.Leave(t) != (t.State() == Left) {
-			w.t.Errorf("Leave of a ticket in state %v", t.State())
+			w.Errorf("Leave of a ticket in state %v", t.State())
 		}
 	}
 	if w.Leave(w.ticket(interactive, 0, 1)) {
 		t.Error("a ticket that was never offered has left")
 	}
+}
+
+// A full KV gauge that nobody reads again goes stale by time alone, and the request that it held is let go then.
+func TestNextOfAGaugeThatGoesStale(t *testing.T) {
+	w := newWorld(t, 1, 10)
+	w.pool.Replicas[0].Observe(at(0), pool.Sample{At: at(0), KV: 1, HasKV: true})
+	a := w.offer(0, interactive, 0, 30, Held)
+	w.release(0)
+	w.next(3)
+	w.release(2.999)
+	w.release(3, a)
+	states(w, Admitted, a)
+}
+
+// The same with a backlog that drains later than that: the later of the two counts.
+func TestNextOfAGaugeAndABacklog(t *testing.T) {
+	w := newWorld(t, 1, 10)
+	r := w.pool.Replicas[0]
+	w.load(0, 0, tau+20_000) // four seconds to the knee
+	r.Observe(at(0), pool.Sample{At: at(0), KV: 1, HasKV: true, Tokens: 1, HasTokens: true})
+	a := w.offer(2, interactive, 0, 30, Held)
+	r.Observe(at(2), pool.Sample{At: at(2), KV: 1, HasKV: true, Tokens: 2, HasTokens: true})
+	w.release(2)
+	w.next(5)
+	w.release(5, a)
+	states(w, Admitted, a)
 }

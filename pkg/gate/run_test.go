@@ -2,6 +2,7 @@ package gate
 
 import (
 	"flag"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -15,13 +16,26 @@ var (
 	modelEvents = flag.Int("gate.events", 120_000, "random events of the gate's model test")
 )
 
+// kinds are the classes of a run, by turns.
+var kinds = [][]Class{
+	{{}, {Bulk: true, Share: 0.05}},
+	{{}, {Share: 0.2}, {Bulk: true}},
+	{{Share: 0.1}, {Bulk: true, Share: 0.3}, {}, {Bulk: true}},
+	{{}, {Bulk: true}},
+}
+
 // runModel plays events random events against the gate that build makes, and returns the first thing it did wrong.
 func runModel(seed uint64, events int, build gateFunc) (*model, error) {
 	rng := rand.New(rand.NewPCG(seed, 77))
-	m := &model{rng: rng, now: epoch, most: 1 + rng.IntN(30), long: time.Second << rng.IntN(7)}
-	m.bulk = [][]bool{{false, true}, {false, false, true}, {false, true, false, true}}[seed%3]
-	m.pool = newPool(1+rng.IntN(5), 2+rng.IntN(6))
-	m.gate = build(m.bulk, m.most, len(m.pool.Replicas), m.best, m.charge)
+	classes := slices.Clone(kinds[seed%uint64(len(kinds))])
+	most := 1 + rng.IntN(120)
+	for i := range classes {
+		classes[i].Most, classes[i].Bytes = most, int64(most)*int64(30+rng.IntN(100))
+	}
+	p := newPool(1+rng.IntN(6), 2+rng.IntN(6))
+	m := &model{rng: rng, oracle: newOracle(classes, p), long: time.Second << rng.IntN(7), gap: []float64{3e7, 3e6}[rng.IntN(2)]}
+	m.oracle.best = m.best
+	m.gate = build(classes, p, m.best, m.charge)
 	for range events {
 		if m.step(); m.err != nil {
 			return m, m.err
@@ -47,6 +61,7 @@ func runModel(seed uint64, events int, build gateFunc) (*model, error) {
 func TestGateAgreesWithModel(t *testing.T) {
 	const perRun = 3000
 	var total [Left + 1]int
+	seen := map[string]int{}
 	for seed := *modelSeed; seed < *modelSeed+uint64(*modelEvents/perRun); seed++ {
 		m, err := runModel(seed, perRun, realGate)
 		if err != nil {
@@ -55,30 +70,49 @@ func TestGateAgreesWithModel(t *testing.T) {
 		for s, n := range m.count {
 			total[s] += n
 		}
+		for rule, n := range m.seen {
+			seen[rule] += n
+		}
 	}
 	for s := Admitted; s <= Left; s++ {
 		if total[s] < *modelEvents/500 {
 			t.Errorf("only %d tickets of %d events ended in state %d: the events are too tame", total[s], *modelEvents, s)
 		}
 	}
-	t.Logf("tickets by state: %v", total)
+	for _, rule := range []string{"owed", "KV", "k", "tickets", "bytes", "look-ahead", "flow passed"} {
+		if seen[rule] < *modelEvents/500 {
+			t.Errorf("the rule %q made a difference only %d times in %d events: they are too tame", rule, seen[rule], *modelEvents)
+		}
+	}
+	if seen["wanted"] > 0 {
+		t.Errorf("bulk could go to a replica that a more urgent ticket waits for, %d times", seen["wanted"])
+	}
+	t.Logf("tickets by state: %v; rules: %v", total, seen)
 }
 
 // wrong is a gate with one fault.
 type wrong struct {
 	*Gate
-	early bool // lets go of the last ticket first
-	late  bool // forgets when to come again
-	loses bool // forgets those who leave
+	early  bool // lets go of the last class first
+	late   bool // forgets when to come again
+	loses  bool // forgets those who leave
+	oneFor bool // takes all flows for one
+}
+
+func (w wrong) Offer(now time.Time, t *Ticket) State {
+	if w.oneFor {
+		defer func(flow string) { t.Flow = flow }(t.Flow)
+		t.Flow = ""
+	}
+	return w.Gate.Offer(now, t)
 }
 
 func (w wrong) Release(now time.Time) *Ticket {
 	if w.early {
-		w.pass++
-		w.next = time.Time{}
+		w.Gate.next = time.Time{}
 		for class := range slices.Backward(w.queues) {
-			if t := w.releaseClass(now, class); t != nil {
-				w.next = now
+			if t := w.releaseClass(now, class, false); t != nil {
+				w.Gate.next = now
 				return t
 			}
 		}
@@ -102,21 +136,54 @@ func (w wrong) Leave(t *Ticket) bool {
 	return w.Gate.Leave(t)
 }
 
+// told is a gate that is told other classes than the model.
+func told(change func(*Class)) gateFunc {
+	return func(classes []Class, p *pool.Pool, best bestFunc, charge chargeFunc) gated {
+		classes = slices.Clone(classes)
+		for i := range classes {
+			change(&classes[i])
+		}
+		return New(classes, true, p, best, charge)
+	}
+}
+
+// shown is a gate to which each ticket's best replica looks otherwise.
+func shown(change func(*Ticket, *Class, *pool.View)) gateFunc {
+	return func(classes []Class, p *pool.Pool, best bestFunc, charge chargeFunc) gated {
+		return New(classes, true, p, func(now time.Time, t *Ticket) (*pool.Replica, pool.View) {
+			r, v := best(now, t)
+			change(t, &classes[t.Class], &v)
+			return r, v
+		}, charge)
+	}
+}
+
+func faulty(w wrong) gateFunc {
+	return func(classes []Class, p *pool.Pool, best bestFunc, charge chargeFunc) gated {
+		w.Gate = New(classes, true, p, best, charge)
+		return w
+	}
+}
+
 // The controls: a model that passes a wrong gate proves nothing.
 func TestModelSeesWrongGates(t *testing.T) {
 	for name, build := range map[string]gateFunc{
-		"bulk is like any other": func(bulk []bool, most, replicas int, best bestFunc, charge chargeFunc) gated {
-			return New(make([]bool, len(bulk)), most, replicas, best, charge)
+		"bulk is like any other":      told(func(c *Class) { c.Bulk = false }),
+		"nobody has a share":          told(func(c *Class) { c.Share = 0 }),
+		"room for one more":           told(func(c *Class) { c.Most++ }),
+		"bytes are not counted":       told(func(c *Class) { c.Bytes = math.MaxInt64 }),
+		"the knee is ignored":         shown(func(_ *Ticket, _ *Class, v *pool.View) { v.Wait, v.KV, v.Free = 0, 0, true }),
+		"bulk takes any KV":           shown(func(t *Ticket, c *Class, _ *pool.View) { t.Need = 0 }),
+		"bulk up to the knee":         shown(func(_ *Ticket, c *Class, v *pool.View) { v.Tau *= map[bool]float64{false: 1, true: 4}[c.Bulk] }),
+		"bulk first":                  faulty(wrong{early: true}),
+		"comes late":                  faulty(wrong{late: true}),
+		"keeps the place of who left": faulty(wrong{loses: true}),
+		"flows are first come":        faulty(wrong{oneFor: true}),
+		"bulk on any number of replicas": func(classes []Class, p *pool.Pool, best bestFunc, charge chargeFunc) gated {
+			return New(classes, true, newPool(len(p.Replicas), 1), best, charge) // in which nobody charges
 		},
-		"the knee is ignored": func(bulk []bool, most, replicas int, best bestFunc, charge chargeFunc) gated {
-			return New(bulk, most, replicas, func(now time.Time, t *Ticket) (*pool.Replica, pool.View) {
-				r, v := best(now, t)
-				v.Wait, v.KV, v.Free = 0, 0, true
-				return r, v
-			}, charge)
-		},
-		"impatient: any replica below its knee will do": func(bulk []bool, most, replicas int, best bestFunc, charge chargeFunc) gated {
-			return New(bulk, most, replicas, func(now time.Time, t *Ticket) (*pool.Replica, pool.View) {
+		"impatient: any replica below its knee will do": func(classes []Class, p *pool.Pool, best bestFunc, charge chargeFunc) gated {
+			return New(classes, true, p, func(now time.Time, t *Ticket) (*pool.Replica, pool.View) {
 				r, v := best(now, t)
 				if v.Below() {
 					return r, v
@@ -126,21 +193,9 @@ func TestModelSeesWrongGates(t *testing.T) {
 				return best(now, &w)
 			}, charge)
 		},
-		"room for one more": func(bulk []bool, most, replicas int, best bestFunc, charge chargeFunc) gated {
-			return New(bulk, most+1, replicas, best, charge)
-		},
-		"bulk first": func(bulk []bool, most, replicas int, best bestFunc, charge chargeFunc) gated {
-			return wrong{Gate: New(bulk, most, replicas, best, charge), early: true}
-		},
-		"comes late": func(bulk []bool, most, replicas int, best bestFunc, charge chargeFunc) gated {
-			return wrong{Gate: New(bulk, most, replicas, best, charge), late: true}
-		},
-		"keeps the place of those who left": func(bulk []bool, most, replicas int, best bestFunc, charge chargeFunc) gated {
-			return wrong{Gate: New(bulk, most, replicas, best, charge), loses: true}
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := uint64(1); seed < 10; seed++ {
+			for seed := uint64(1); seed < 13; seed++ {
 				if _, err := runModel(seed, 3000, build); err != nil {
 					t.Log(err)
 					return

@@ -11,6 +11,23 @@ import (
 	"github.com/weirproxy/weir/pkg/pool"
 )
 
+// slowSeat is the wait for a place on a replica, by the expected life of those who hold one.
+func slowSeat(p *pool.Pool, r *pool.Replica, now time.Time) (wait float64) {
+	s, v := r.Stats(now), r.View(now)
+	if s.Leases == 0 {
+		return 0
+	}
+	life := (s.PendingTokens - s.BacklogTokens) / float64(s.Leases) * v.Decode // of one lease
+	if lacking := s.Leases + 1 - p.Config.Seats; lacking > 0 {
+		wait = float64(lacking) * life / float64(s.Leases)
+	}
+	if v.KV >= 1 {
+		own := v.KV / float64(s.Leases) // what the end of one gives back
+		wait = math.Max(wait, (1+(v.KV-1)/own)*life/float64(s.Leases))
+	}
+	return wait
+}
+
 // slowCosts is the formula of DESIGN.md, section 4, as it is written there.
 func slowCosts(p *pool.Pool, q *Query, now time.Time) []float64 {
 	costs := make([]float64, len(p.Replicas))
@@ -30,7 +47,7 @@ func slowCosts(p *pool.Pool, q *Query, now time.Time) []float64 {
 			u *= 0.2
 		}
 		k := math.Min(v.KV, 0.98)
-		costs[i] = v.Backlog*v.Prefill + u*v.Prefill*m + 0.01*q.Output*v.Decode + 0.1*v.Decode*k/(1-k)
+		costs[i] = v.Backlog*v.Prefill + slowSeat(p, r, now) + u*v.Prefill*m + 0.01*q.Output*v.Decode + 0.1*v.Decode*k/(1-k)
 	}
 	return costs
 }
@@ -68,7 +85,9 @@ func TestBestAgreesWithTheFormula(t *testing.T) {
 		if want := (pool.Load{Prompt: q.Prompt, Uncached: u, Output: q.Output}); got.Load != want {
 			t.Fatalf("seed %d: load %+v, want %+v: the discount must not reach it", seed, got.Load, want)
 		}
-		if got.View != got.First.View(now) || got.Matched != got.First.Index.Match(q.Chain) {
+		alone := got.View
+		alone.Behind = 0
+		if alone != got.First.View(now) || got.Matched != got.First.Index.Match(q.Chain) {
 			t.Fatalf("seed %d: view %+v, matched %d", seed, got.View, got.Matched)
 		}
 		if n == 1 {

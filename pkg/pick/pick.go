@@ -1,9 +1,9 @@
 // Package pick chooses the replica for a request: the one of least cost, in seconds (DESIGN.md, section 4).
 //
-//	cost(r) = V*P + u*P*m + wOut*out*D + wKV*D*k/(1-k)
+//	cost(r) = V*P + Q + u*P*m + wOut*out*D + wKV*D*k/(1-k)
 //
-// V*P is the wait behind the backlog and u*P the request's own prefill, so the first two terms with m = 1 are
-// its time to first token. m prices a cache miss by the delay it imposes on those behind (knee.Miss): idle,
+// V*P is the wait behind the backlog, Q that behind those who wait at the gate for r and for a seat and KV there
+// (pool.View.Behind), and u*P the request's own prefill: with m = 1 their sum is its time to first token. m prices a cache miss by the delay it imposes on those behind (knee.Miss): idle,
 // TTFT decides; as backlog grows affinity hardens by itself. The two small terms spread long answers and
 // keep off full caches.
 package pick
@@ -24,6 +24,8 @@ const (
 	// homeDiscount is what of its uncached tokens a request is charged at its prefix's home, where the
 	// blocks are probably cached though this router has not seen it. 0.5 to 0 are alike (DESIGN.md 4).
 	homeDiscount = 0.2
+	// downCost, in seconds, is more than any wait: replicas that fail come after all others, in their own order.
+	downCost = 1e6
 )
 
 // Match is how many leading blocks of a chain one replica holds, and the index version that said so.
@@ -40,7 +42,9 @@ type Query struct {
 	Output   float64 // tokens expected
 	Key      uint64  // names the home; any well-spread number for a chain without blocks
 	Home     int     // slot of the home; -1: none
+	Bulk     bool    // nobody waits for it
 	Discount bool    // charge the home only homeDiscount of the uncached tokens
+	Rule     Rule
 
 	matches []Match
 }
@@ -90,6 +94,12 @@ func Best(now time.Time, p *pool.Pool, q *Query) Choice {
 	var least, next float64
 	for i := range views {
 		c := cost(&views[i], q.priced(i), q.Output, m)
+		if q.Rule.requests || q.Rule.alone {
+			c = q.Rule.cost(&views[i], q.priced(i), p)
+		}
+		if views[i].Down {
+			c += downCost
+		}
 		switch {
 		case first < 0 || c < least || c == least && q.ahead(p, i, first):
 			second, next = first, least
@@ -108,27 +118,40 @@ func Best(now time.Time, p *pool.Pool, q *Query) Choice {
 	return choice
 }
 
-// cost is the formula above for one replica, u uncached tokens and out expected ones. NaN compares as neither
-// less nor more, so it would win wherever it came first: it is the dearest instead.
+// cost is the formula above for one replica, u uncached tokens and out expected ones. NaN compares as neither less
+// nor more, so it would win wherever it came first: it is the dearest instead.
 func cost(v *pool.View, u, out, m float64) float64 {
-	c := v.Wait + u*v.Prefill*m + wOut*out*v.Decode + wKV*v.Decode*knee.KVPrice(v.KV)
+	c := v.Wait + v.Behind + u*v.Prefill*m + wOut*out*v.Decode + wKV*v.Decode*knee.KVPrice(v.KV)
 	if math.IsNaN(c) {
 		return math.Inf(1)
 	}
 	return c
 }
 
+// cost is what takes the formula's place where the rule balances on something else. A token costs the same on all
+// replicas, as the length of a step is load too.
+func (r Rule) cost(v *pool.View, u float64, p *pool.Pool) float64 {
+	own := u * p.Config.PerPromptToken.Seconds()
+	if r.requests {
+		own += float64(v.Leases) * p.Work()
+	}
+	return own
+}
+
 // LoadOn is what the request puts on the replica in slot i. At least one token is computed: a model server
 // never skips the last one, whose logits it needs.
 func (q *Query) LoadOn(i int) pool.Load {
 	cached := float64(int(q.matches[i].Blocks) * chain.BlockTokens)
-	return pool.Load{Prompt: q.Prompt, Uncached: max(q.Prompt-cached, 1), Output: q.Output}
+	return pool.Load{Prompt: q.Prompt, Uncached: max(q.Prompt-cached, 1), Output: q.Output, Bulk: q.Bulk}
 }
 
 // priced is the uncached tokens on the replica in slot i as they enter the cost.
 func (q *Query) priced(i int) float64 {
-	u := q.LoadOn(i).Uncached
-	if q.Discount && i == q.Home {
+	u := q.Prompt
+	if !q.Rule.blind {
+		u = q.LoadOn(i).Uncached
+	}
+	if (q.Discount || q.Rule.sticky) && i == q.Home {
 		u *= homeDiscount
 	}
 	return u

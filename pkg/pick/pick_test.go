@@ -55,7 +55,7 @@ func charge(p *pool.Pool, now time.Time, slot int, uncached float64) *pool.Lease
 // warm has the replica hold the chain.
 func warm(p *pool.Pool, slot int, c chain.Chain) {
 	x := p.Replicas[slot].Index
-	x.Unpin(c, x.Pin(c, 0))
+	x.Unpin(c, x.Pin(c, 0), true)
 }
 
 func TestTiesGoToTheHome(t *testing.T) {
@@ -142,7 +142,7 @@ func TestAffinityHardensWithBacklog(t *testing.T) {
 	want(0, "m = 1 + 13000/4140 prices the miss at 13,200 tokens, and 6,000 more are ahead")
 }
 
-// cases E4: one hot replica turned affinity off for every request.
+// vllm-project/router PR#238: one hot replica turned affinity off for every request.
 func TestOneHotReplicaLeavesTheOthersTheirAffinity(t *testing.T) {
 	p := newPool(8)
 	chains := make([]chain.Chain, 8)
@@ -209,7 +209,7 @@ func TestRefreshFollowsTheIndex(t *testing.T) {
 	}
 }
 
-// cases C1: a replica scraped idle once that then hangs must not keep winning.
+// gateway-api-inference-extension#1497: a replica scraped idle once that then hangs must not keep winning.
 func TestSilentReplicaStopsWinning(t *testing.T) {
 	p := newPool(3)
 	idle := pool.Sample{At: epoch, HasRunning: true, HasWaiting: true, HasKV: true, HasTokens: true}

@@ -12,24 +12,24 @@ import (
 // set otherwise.
 type Config struct {
 	// Profile names the constants to start from: 8B, 32B or 70B (see profiles).
-	Profile string `yaml:"profile" json:"profile"`
+	Profile string `yaml:"profile"`
 	// Step is c0 of package knee, the time of an empty step.
-	Step time.Duration `yaml:"step" json:"step"`
+	Step time.Duration `yaml:"step"`
 	// PerSequence is a: the time that each running sequence adds to a step.
-	PerSequence time.Duration `yaml:"per_sequence" json:"per_sequence"`
+	PerSequence time.Duration `yaml:"per_sequence"`
 	// PerContextToken is b: the time that each token of context adds to a step. A fraction of a microsecond.
-	PerContextToken time.Duration `yaml:"per_context_token" json:"per_context_token"`
+	PerContextToken time.Duration `yaml:"per_context_token"`
 	// PerPromptToken is p: the time of an uncached prompt token.
-	PerPromptToken time.Duration `yaml:"per_prompt_token" json:"per_prompt_token"`
+	PerPromptToken time.Duration `yaml:"per_prompt_token"`
 	// Chunk is the prompt tokens that a step takes at most: vLLM's --max-num-batched-tokens.
-	Chunk int `yaml:"chunk" json:"chunk"`
+	Chunk int `yaml:"chunk"`
 	// KVTokens is the tokens that the KV cache holds: kv_cache_size_tokens in vLLM's cache_config_info.
-	KVTokens int `yaml:"kv_tokens" json:"kv_tokens"`
+	KVTokens int `yaml:"kv_tokens"`
 	// Seats is the sequences that run at once: vLLM's --max-num-seqs.
-	Seats int `yaml:"seats" json:"seats"`
+	Seats int `yaml:"seats"`
 	// OutputTokens is the answer that a request is expected to get, in tokens; a smaller max_tokens of the
 	// request takes its place.
-	OutputTokens int `yaml:"output_tokens" json:"output_tokens"`
+	OutputTokens int `yaml:"output_tokens"`
 }
 
 // profiles are the step models of three deployments on H100, and what is alike in all of them.

@@ -7,6 +7,7 @@ type Load struct {
 	Prompt   float64 // of the whole prompt
 	Uncached float64 // u: of the prompt that the replica must compute, at least one
 	Output   float64 // out: of the answer, expected
+	Bulk     bool    // nobody waits for it
 }
 
 // Lease is the load of one request on one replica, until it is released. It belongs to the Replica, not to
@@ -14,7 +15,6 @@ type Load struct {
 type Lease struct {
 	Replica *Replica
 	Load    Load
-	At      time.Time
 
 	live         bool
 	left         float64 // of Load.Uncached: has not drained
@@ -26,14 +26,15 @@ type Lease struct {
 func (r *Replica) charge(now time.Time, l *Lease, q Load) {
 	r.advance(now)
 	if r.leases == 0 {
-		r.progress(now)
+		r.begin(now)
 	}
 	r.leases++
 	r.context += q.Prompt + q.Output/2
 	r.output += q.Output
 	r.sent += q.Uncached + q.Output
-	*l = Lease{Replica: r, Load: q, At: now, live: true, gauges: r.gauges}
+	*l = Lease{Replica: r, Load: q, live: true, gauges: r.gauges}
 	r.push(l)
+	r.health.try(now, l)
 	r.pace()
 }
 
@@ -51,6 +52,7 @@ func (l *Lease) Release(now time.Time, answered bool) {
 		r.backlog -= l.left
 		r.remove(l)
 	}
+	r.health.end(l)
 	r.leases--
 	r.context -= l.Load.Prompt + l.Load.Output/2
 	r.output -= l.Load.Output
@@ -72,6 +74,9 @@ func (r *Replica) push(l *Lease) {
 		return
 	}
 	r.backlog += l.left
+	if l.Load.Bulk {
+		r.bulk++
+	}
 	if l.older = r.newest; l.older == nil {
 		r.oldest = l
 	} else {
@@ -82,6 +87,9 @@ func (r *Replica) push(l *Lease) {
 
 // remove takes l, of which nothing is left to drain, out of the backlog.
 func (r *Replica) remove(l *Lease) {
+	if l.Load.Bulk {
+		r.bulk--
+	}
 	if l.older == nil {
 		r.oldest = l.newer
 	} else {

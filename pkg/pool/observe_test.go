@@ -56,7 +56,8 @@ func TestGapInTheCounterIsNoProgress(t *testing.T) {
 	}
 }
 
-// cases C1: scraped idle once, and then silent. cases C11: scraped on and on, every gauge standing at zero. Either
+// Scraped idle once, and then silent (gateway-api-inference-extension#1497); scraped on and on, every gauge standing
+// at zero (vllm-project/vllm#49538). Either
 // way what weir sent itself stays.
 func TestHungReplicaNeverLooksIdle(t *testing.T) {
 	idle := Sample{HasRunning: true, HasWaiting: true, HasKV: true, HasTokens: true}
@@ -133,7 +134,7 @@ func TestStats(t *testing.T) {
 		return string(b)
 	}
 	const idle = `{"endpoint":"10.0.0.1:8000","leases":0,"pending_tokens":0,"backlog_tokens":0,"wait_seconds":0,` +
-		`"tau_seconds":0.5,"kv":0,"below_knee":true,"index_pinned_blocks":0,"scrape":`
+		`"tau_seconds":0.5,"kv":0,"below_knee":true,"down":false,"index_pinned_blocks":0,"scrape":`
 	if got := text(0); got != idle+`null}` {
 		t.Errorf("never scraped: %s", got)
 	}
@@ -170,7 +171,7 @@ func TestKVWithoutGaugeReachesOne(t *testing.T) {
 		if v := r.View(at(0)); v.KV != 1 || v.Below() {
 			t.Errorf("%d tokens: KV %v with every block pinned, below the knee: %v", tokens, v.KV, v.Below())
 		}
-		r.Index.Unpin(nil, pins)
+		r.Index.Unpin(nil, pins, true)
 	}
 	if chain.BlockTokens != 64 {
 		t.Error("the sizes above are chosen around blocks of 64 tokens")

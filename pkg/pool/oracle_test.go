@@ -19,12 +19,72 @@ type slowReplica struct {
 	tokens   float64 // the last counter seen; -1: none
 	kv       float64 // the last scrape's gauge; -1: none
 	scraped  time.Time
+	log      []verdict // of health, since the last success
+}
+
+// verdict is one failure of a replica.
+type verdict struct {
+	at      time.Time
+	refused bool // the connection
 }
 
 type slowLease struct {
 	u, prompt, out float64
 	left           float64
 	counted        bool // by a KV gauge
+	bulk           bool
+	trial          bool // the one that tries a failing replica
+	at             time.Time
+}
+
+// health replays the failures by the comment of health.go: out until when, and whether it is to be tried.
+func (s *slowReplica) health() (failing bool, until time.Time) {
+	n := 0
+	for _, v := range s.log {
+		if v.at.Before(until) {
+			continue
+		}
+		if v.refused && n == 0 {
+			n = 1
+		}
+		if n++; n >= 2 {
+			until = v.at.Add([]time.Duration{1, 2, 4, 8, 16}[min(n-2, 4)] * time.Second)
+		}
+	}
+	return n >= 2, until
+}
+
+func (s *slowReplica) trial() *slowLease {
+	for _, l := range s.live {
+		if l.trial {
+			return l
+		}
+	}
+	return nil
+}
+
+func (s *slowReplica) success(now time.Time) {
+	s.progress, s.log = now, nil
+	for _, l := range s.live {
+		l.trial = false
+	}
+}
+
+// stalled: silence of three seconds, and then of three more or twice the backlog. A failing replica's begins anew
+// with its trial.
+func (s *slowReplica) stalled(now time.Time) bool {
+	last, trial := s.progress, s.trial()
+	if failing, _ := s.health(); len(s.live) == 0 || failing && trial == nil {
+		return false
+	}
+	if trial != nil && trial.at.After(last) {
+		last = trial.at
+	}
+	backlog := 0.0
+	for _, l := range s.live {
+		backlog += l.left
+	}
+	return now.Sub(last).Seconds() > 3+max(3, 2*backlog*s.prefill())
 }
 
 func (s *slowReplica) decode() float64 {
@@ -60,7 +120,9 @@ func (s *slowReplica) charge(now time.Time, q Load) *slowLease {
 	if len(s.live) == 0 {
 		s.progress = now
 	}
-	l := &slowLease{u: q.Uncached, left: q.Uncached, prompt: q.Prompt, out: q.Output}
+	l := &slowLease{u: q.Uncached, left: q.Uncached, prompt: q.Prompt, out: q.Output, bulk: q.Bulk, at: now}
+	failing, _ := s.health()
+	l.trial = failing && s.trial() == nil
 	s.live = append(s.live, l)
 	return l
 }
@@ -73,7 +135,7 @@ func (s *slowReplica) release(now time.Time, l *slowLease, answered bool) {
 	}
 	s.live = slices.Delete(s.live, i, i+1)
 	if answered {
-		s.progress = now
+		s.success(now)
 	}
 }
 
@@ -88,7 +150,9 @@ func (s *slowReplica) observe(now time.Time, m Sample) {
 	}
 	if m.HasTokens {
 		if m.Tokens != s.tokens {
-			s.progress = now
+			s.success(now)
+		} else if s.stalled(now) {
+			s.log = append(s.log, verdict{now, true})
 		}
 		s.tokens = m.Tokens
 	}
@@ -96,7 +160,9 @@ func (s *slowReplica) observe(now time.Time, m Sample) {
 
 func (s *slowReplica) view(now time.Time, pinned int) View {
 	s.advance(now)
-	v := View{Decode: s.decode(), Prefill: s.prefill(), Free: len(s.live) < s.cfg.Seats}
+	v := View{Decode: s.decode(), Prefill: s.prefill(), Free: len(s.live) < s.cfg.Seats, Leases: len(s.live)}
+	failing, until := s.health()
+	v.Down = failing && (now.Before(until) || s.trial() != nil)
 	sent := 0.0
 	for _, l := range s.live {
 		v.Backlog += l.left
@@ -117,7 +183,8 @@ func (s *slowReplica) view(now time.Time, pinned int) View {
 func sameView(a, b View) bool {
 	close := func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 }
 	return close(a.Backlog, b.Backlog) && close(a.Wait, b.Wait) && close(a.Decode, b.Decode) &&
-		close(a.Prefill, b.Prefill) && close(a.Tau, b.Tau) && close(a.KV, b.KV) && a.Free == b.Free
+		close(a.Prefill, b.Prefill) && close(a.Tau, b.Tau) && close(a.KV, b.KV) && a.Free == b.Free &&
+		a.Leases == b.Leases && a.Down == b.Down
 }
 
 // pair is one lease in both models, and its blocks in the index.
@@ -127,6 +194,7 @@ type pair struct {
 }
 
 func TestLoadAgreesWithSlowSums(t *testing.T) {
+	down, stalls := 0, 0
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		cfg, _ := Default([]string{"8B", "32B", "70B"}[seed%3])
@@ -137,7 +205,7 @@ func TestLoadAgreesWithSlowSums(t *testing.T) {
 		now := epoch
 		for step := range 500 {
 			now = now.Add(time.Duration(rng.ExpFloat64() * 1e8 * float64(rng.IntN(8))))
-			switch k := rng.IntN(10); {
+			switch k := rng.IntN(11); {
 			case k < 4 && len(live) < 25:
 				// Fractions, so that sums round and an idle replica is zero only if it is made so.
 				q := Load{Prompt: 1 + 30_000*rng.Float64(), Output: 1000 * rng.Float64()}
@@ -155,13 +223,27 @@ func TestLoadAgreesWithSlowSums(t *testing.T) {
 				live = slices.Delete(live, i, i+1)
 			case k == 7 && len(old) > 0:
 				old[rng.IntN(len(old))].fast.Release(now, true) // a late second one
+			case k == 10 && seed%2 == 0: // every second one also fails
+				refused := rng.IntN(3) == 0
+				if refused {
+					r.Refuse(now)
+				} else {
+					r.Fail(now)
+				}
+				slow.log = append(slow.log, verdict{now, refused})
 			case k > 7:
 				m := Sample{At: now, KV: rng.Float64(), HasKV: rng.IntN(3) > 0, HasTokens: rng.IntN(4) > 0}
 				if m.HasTokens {
 					m.Tokens = float64(step / 50)
+					if slow.stalled(now) && m.Tokens == slow.tokens {
+						stalls++
+					}
 				}
 				r.Observe(now, m)
 				slow.observe(now, m)
+			}
+			if r.View(now).Down {
+				down++
 			}
 			look := now.Add(time.Duration(rng.IntN(1e9)))
 			if got, want := r.View(now), slow.view(now, 0); !sameView(got, want) {
@@ -181,5 +263,8 @@ func TestLoadAgreesWithSlowSums(t *testing.T) {
 		if r.backlog != 0 || r.context != 0 || r.output != 0 || r.sent != 0 || r.leases != 0 || r.oldest != nil || r.newest != nil {
 			t.Fatalf("seed %d: an idle replica has load: %+v", seed, r)
 		}
+	}
+	if down < 1000 || stalls < 100 {
+		t.Errorf("down at %d looks and stalled at %d: the histories are too tame", down, stalls)
 	}
 }

@@ -32,8 +32,11 @@ type Pool struct {
 	ids        []uint64 // of Replicas, by their endpoint alone
 	byEndpoint map[string]*Replica
 	views      []View // of Views
+	queue      []queued
+	queues     bool // somebody is in queue
 
-	work float64 // Umean: moving mean of u*p over requests, seconds
+	work        float64 // Umean: moving mean of u*p over requests, seconds
+	interactive load    // of requests that are not bulk
 }
 
 // New returns a pool of idle replicas with empty caches. cfg is valid; endpoints are canonical (package
@@ -51,7 +54,7 @@ func New(name string, endpoints []string, cfg Config) *Pool {
 		p.ids = append(p.ids, xxhash.Sum64String(e))
 		p.byEndpoint[e] = r
 	}
-	p.views = make([]View, len(endpoints))
+	p.views, p.queue = make([]View, len(endpoints)), make([]queued, len(endpoints))
 	return p
 }
 
@@ -78,6 +81,9 @@ func (p *Pool) Charge(now time.Time, l *Lease, r *Replica, q Load) {
 	} else {
 		p.work += workGain * (own - p.work)
 	}
+	if !q.Bulk {
+		p.interactive.add(now, own)
+	}
 	r.charge(now, l, q)
 }
 
@@ -100,10 +106,12 @@ type Replica struct {
 	backlog  float64   // V at that time: the sum of left from oldest to newest
 	oldest   *Lease    // drains first
 	newest   *Lease
+	bulk     int     // bulk leases among them
 	decode   float64 // D, P and tau with the live leases, in seconds: charge and Release change them
 	prefill  float64
 	tau      float64
 	leases   int
+	health   health  // beside leases: a look at all of a large pool's replicas reads few cache lines of each
 	context  float64 // tokens that live leases hold on average: prompt and half of the answer
 	output   float64 // tokens that live leases are expected to generate
 	sent     float64 // tokens of KV (u + out) of live leases charged since the last KV gauge
@@ -111,6 +119,7 @@ type Replica struct {
 
 	sample  Sample
 	sampled bool
+	counted time.Time // of the last sample with a token counter; zero: none
 }
 
 // advance drains the backlog up to now. now never runs backwards past the last event.
@@ -147,8 +156,14 @@ func (r *Replica) drainedBy(now time.Time) float64 {
 	return min(dt/r.prefill, r.backlog)
 }
 
-// progress notes that the replica works: its backlog drains for Patience.
-func (r *Replica) progress(now time.Time) { r.patience = now.Add(Patience) }
+// progress notes that the replica works: its backlog drains for Patience, and its failures are past.
+func (r *Replica) progress(now time.Time) {
+	r.begin(now)
+	r.health = health{}
+}
+
+// begin gives the replica Patience to show progress.
+func (r *Replica) begin(now time.Time) { r.patience = now.Add(Patience) }
 
 // pace takes the replica's rates for the leases that it has now.
 func (r *Replica) pace() {

@@ -26,6 +26,9 @@ const Stale = 3 * time.Second
 // Observe takes a scrape. Gauges never overwrite the load that weir counts itself.
 func (r *Replica) Observe(now time.Time, s Sample) {
 	r.advance(now)
+	if s.HasTokens {
+		r.counted = s.At
+	}
 	switch last := r.sample; {
 	case !s.HasTokens: // the last counter stays known: a gap hides neither a restart nor a stall
 		s.Tokens, s.HasTokens = last.Tokens, last.HasTokens
@@ -34,6 +37,8 @@ func (r *Replica) Observe(now time.Time, s Sample) {
 		r.progress(now)
 	case !last.HasTokens || s.Tokens > last.Tokens:
 		r.progress(now)
+	case r.Stalled(now):
+		r.Refuse(now)
 	}
 	if s.HasKV {
 		r.sent = 0
@@ -48,9 +53,12 @@ type View struct {
 	Decode  float64 // D: seconds of a step without prefill
 	Prefill float64 // P: seconds per uncached token
 	Wait    float64 // V*P, seconds
+	Behind  float64 // seconds that those who wait for it add (Queue), and the wait for a seat and KV
 	Tau     float64 // the knee's backlog, seconds
+	Leases  int     // live
 	KV      float64 // share of usable KV in use; may pass 1, as what was sent is an estimate
 	Free    bool    // a seat is free
+	Down    bool    // it fails: to be picked only if all do
 }
 
 // Below reports whether the replica is below its knee: backlog, KV and seats.
@@ -68,16 +76,20 @@ func (r *Replica) view(now time.Time, v *View) {
 	v.Decode, v.Prefill, v.Tau = r.decode, r.prefill, r.tau
 	v.Wait = v.Backlog * r.prefill
 	v.KV = r.kv(now)
+	v.Leases = r.leases
 	v.Free = r.leases < r.seats
+	v.Down = r.health.failing() && r.down(now)
 }
 
-// Views returns each replica's load at now, by slot, and the mean of their waits in seconds. The next call uses
-// the memory again.
+// Views returns each replica's load at now, by slot, with Behind, and the mean of their prefill waits in seconds. The next
+// call uses the memory again.
 func (p *Pool) Views(now time.Time) (views []View, wait float64) {
 	for i, r := range p.Replicas {
-		v := &p.views[i]
+		v, q := &p.views[i], &p.queue[i]
 		r.view(now, v)
-		wait += v.Wait
+		queue := q.tokens * v.Prefill
+		v.Behind = queue + r.seatWait(q.requests, v.KV)
+		wait += v.Wait + queue // what a miss lengthens: a seat comes free no later for it
 	}
 	return p.views, wait / float64(max(len(p.views), 1))
 }
@@ -91,6 +103,28 @@ func (r *Replica) kv(now time.Time) float64 {
 	return float64(r.Index.Pinned()*chain.BlockTokens) / r.kvTokens
 }
 
+// Opens returns when time alone may bring the replica to a wait below wait seconds and KV in use of kv at most: its backlog
+// drains, and a KV gauge that is not read again goes stale. ok is false when it takes an event: a seat, an end, a
+// scrape.
+func (r *Replica) Opens(now time.Time, v View, wait, kv float64) (at time.Time, ok bool) {
+	d, ok := r.Drains(now, v, wait)
+	if !ok || !v.Free {
+		return at, false
+	}
+	at = now.Add(d)
+	if v.KV <= kv {
+		return at, true
+	}
+	stale := r.sample.At.Add(Stale)
+	if !r.sampled || !r.sample.HasKV || !stale.After(now) {
+		return at, false
+	}
+	if stale.After(at) {
+		at = stale
+	}
+	return at, true
+}
+
 // Drains returns how long from now the backlog takes to fall below wait seconds, and ok = false when time
 // alone does not bring it there: the replica shows no progress.
 func (r *Replica) Drains(now time.Time, v View, wait float64) (d time.Duration, ok bool) {
@@ -101,8 +135,8 @@ func (r *Replica) Drains(now time.Time, v View, wait float64) (d time.Duration, 
 	return d, !now.Add(d).After(r.patience)
 }
 
-// Token is p, the replica's own time for an uncached token, in seconds.
-func (r *Replica) Token() float64 { return r.rates.Token }
+// Share is how much of the replica's KV that many tokens take.
+func (r *Replica) Share(tokens float64) float64 { return tokens / r.kvTokens }
 
 // Stats is one replica as /debug/pool shows it.
 type Stats struct {
@@ -114,6 +148,7 @@ type Stats struct {
 	TauSeconds    float64 `json:"tau_seconds"`
 	KV            float64 `json:"kv"`
 	Below         bool    `json:"below_knee"`
+	Down          bool    `json:"down"`
 	IndexPinned   int     `json:"index_pinned_blocks"`
 	Scrape        *Scrape `json:"scrape"` // null: never scraped
 }
@@ -132,7 +167,7 @@ func (r *Replica) Stats(now time.Time) Stats {
 	v := r.View(now)
 	s := Stats{
 		Endpoint: r.Endpoint, Leases: r.leases, BacklogTokens: v.Backlog, PendingTokens: v.Backlog + r.output,
-		WaitSeconds: v.Wait, TauSeconds: v.Tau, KV: v.KV, Below: v.Below(), IndexPinned: r.Index.Pinned(),
+		WaitSeconds: v.Wait, TauSeconds: v.Tau, KV: v.KV, Below: v.Below(), Down: v.Down, IndexPinned: r.Index.Pinned(),
 	}
 	if r.sampled {
 		age := now.Sub(r.sample.At)

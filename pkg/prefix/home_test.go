@@ -40,7 +40,7 @@ func chiSquare(counts []int, total int) float64 {
 	return (sum - free) / math.Sqrt(2*free)
 }
 
-// cases E1: one of ten replicas got 80 requests and the others 1 to 10.
+// kubeai-project/kubeai#447: one of ten replicas got 80 requests and the others 1 to 10.
 func TestHomesAreBalanced(t *testing.T) {
 	all := keys(20_000)
 	for n := 2; n <= 64; n++ {
@@ -65,7 +65,7 @@ func TestChiSquareSeesSkew(t *testing.T) {
 	}
 }
 
-// cases G3: two routers, or one before and after a restart, list replicas in different orders.
+// ai-dynamo/dynamo#1056: two routers, or one before and after a restart, list replicas in different orders.
 func TestHomeDoesNotDependOnOrder(t *testing.T) {
 	replicas := ids(16)
 	mixed := slices.Clone(replicas)

@@ -23,6 +23,7 @@ type block struct {
 	prev, next int32
 	pins       int32
 	named      bool // in the map; the blocks of an answer are not, as nobody can match them
+	computed   bool // some request that used it was answered
 }
 
 // Index models the prefix cache of one replica. Safe for concurrent use.
@@ -139,9 +140,10 @@ func (x *Index) Pin(c chain.Chain, extra int) Pins {
 	return Pins{named, anonymous, x.resets}
 }
 
-// Unpin gives back what Pin took of c. The blocks stay in the cache until evicted, the tail of the answer
-// first and the head of the prompt last.
-func (x *Index) Unpin(c chain.Chain, p Pins) {
+// Unpin gives back what Pin took of c. With answered they stay in the cache until evicted, the tail of the answer
+// first and the head of the prompt last. Without, those go that no answered request has used: the replica
+// may never have computed them.
+func (x *Index) Unpin(c chain.Chain, p Pins, answered bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p.resets != x.resets {
@@ -149,6 +151,9 @@ func (x *Index) Unpin(c chain.Chain, p Pins) {
 	}
 	x.reserved -= p.anonymous
 	x.pinned.Add(-int64(p.anonymous))
+	if !answered {
+		p.anonymous = 0
+	}
 	for range p.anonymous {
 		i, ok := x.takeLocked() // never fails: it takes the place that was reserved
 		if !ok {
@@ -159,11 +164,27 @@ func (x *Index) Unpin(c chain.Chain, p Pins) {
 	}
 	for k := p.named - 1; k >= 0; k-- {
 		i := x.byHash[c[k]]
-		if x.slots[i].pins--; x.slots[i].pins == 0 {
-			x.pinned.Add(-1)
+		b := &x.slots[i]
+		b.computed = b.computed || answered
+		if b.pins--; b.pins > 0 {
+			continue
+		}
+		x.pinned.Add(-1)
+		if b.computed {
 			x.pushLocked(i)
+		} else {
+			x.dropLocked(i)
 		}
 	}
+}
+
+// dropLocked forgets the block in slot i, which is not in the LRU list.
+func (x *Index) dropLocked(i int32) {
+	if x.slots[i].named {
+		delete(x.byHash, x.slots[i].hash)
+		x.version.Add(1)
+	}
+	x.free = append(x.free, i)
 }
 
 // Reset drops everything, as a restarted replica does.
@@ -189,11 +210,7 @@ func (x *Index) roomLocked() bool {
 		return false
 	}
 	x.unlinkLocked(i)
-	if x.slots[i].named {
-		delete(x.byHash, x.slots[i].hash)
-		x.version.Add(1)
-	}
-	x.free = append(x.free, i)
+	x.dropLocked(i)
 	return true
 }
 

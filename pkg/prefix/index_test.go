@@ -10,7 +10,8 @@ import (
 )
 
 // slowIndex is the package comment's LRU as a plain list: the least recently released block is evicted, and a
-// request that ends releases its answer first and then its prompt, last block first.
+// request that ends releases its answer first and then its prompt, last block first. A block that no answered
+// request has used is gone with its last pin.
 type slowIndex struct {
 	capacity int
 	blocks   []slowBlock
@@ -21,6 +22,7 @@ type slowBlock struct {
 	hash  chain.Hash // 0: a block of an answer
 	pins  int
 	freed int // the clock when its last pin went
+	used  bool
 }
 
 func (s *slowIndex) find(h chain.Hash) int {
@@ -60,19 +62,26 @@ func (s *slowIndex) pin(c chain.Chain, extra int) (named, anonymous int) {
 	return named, anonymous
 }
 
-func (s *slowIndex) free(i int) {
-	if s.blocks[i].pins--; s.blocks[i].pins == 0 {
-		s.clock++
-		s.blocks[i].freed = s.clock
+func (s *slowIndex) free(i int, answered bool) {
+	b := &s.blocks[i]
+	b.used = b.used || answered
+	if b.pins--; b.pins > 0 {
+		return
 	}
+	if !b.used {
+		s.blocks = slices.Delete(s.blocks, i, i+1)
+		return
+	}
+	s.clock++
+	b.freed = s.clock
 }
 
-func (s *slowIndex) unpin(c chain.Chain, named, anonymous int) {
+func (s *slowIndex) unpin(c chain.Chain, named, anonymous int, answered bool) {
 	for range anonymous {
-		s.free(slices.IndexFunc(s.blocks, func(b slowBlock) bool { return b.hash == 0 && b.pins > 0 }))
+		s.free(slices.IndexFunc(s.blocks, func(b slowBlock) bool { return b.hash == 0 && b.pins > 0 }), answered)
 	}
 	for _, h := range slices.Backward(c[:named]) {
-		s.free(s.find(h))
+		s.free(s.find(h), answered)
 	}
 }
 
@@ -134,9 +143,10 @@ func TestIndexAgreesWithSlowLRU(t *testing.T) {
 				i := rng.IntN(len(lives))
 				l := lives[i]
 				lives = slices.Delete(lives, i, i+1)
-				x.Unpin(l.c, l.hold)
+				answered := rng.IntN(3) > 0
+				x.Unpin(l.c, l.hold, answered)
 				if !l.old {
-					slow.unpin(l.c, l.named, l.anonymous)
+					slow.unpin(l.c, l.named, l.anonymous, answered)
 				}
 			case k == 99:
 				x.Reset()
@@ -150,8 +160,8 @@ func TestIndexAgreesWithSlowLRU(t *testing.T) {
 				t.Fatalf("seed %d step %d capacity %d", seed, step, capacity)
 			}
 		}
-		for _, l := range lives {
-			x.Unpin(l.c, l.hold)
+		for i, l := range lives {
+			x.Unpin(l.c, l.hold, i%2 == 0)
 		}
 		if x.Pinned() != 0 || x.reserved != 0 {
 			t.Fatalf("seed %d: %d blocks pinned and %d reserved with no request left", seed, x.Pinned(), x.reserved)
@@ -195,11 +205,11 @@ func TestUnpinAfterResetTouchesNothing(t *testing.T) {
 	before := x.Pin(c, 2)
 	x.Reset()
 	after := x.Pin(c, 2)
-	x.Unpin(c, before)
+	x.Unpin(c, before, true)
 	if x.Pinned() != 5 || x.Match(c) != 3 {
 		t.Errorf("%d blocks pinned and %d matched after the old request's end, want 5 and 3", x.Pinned(), x.Match(c))
 	}
-	x.Unpin(c, after)
+	x.Unpin(c, after, true)
 	if x.Pinned() != 0 || x.Match(c) != 3 {
 		t.Errorf("%d blocks pinned and %d matched in the end, want 0 and 3", x.Pinned(), x.Match(c))
 	}
@@ -226,7 +236,7 @@ func TestVersionChangesWithEveryAnswer(t *testing.T) {
 			c := randomChain(rng, 8)
 			lives = append(lives, live{c: c, hold: x.Pin(c, 1)})
 		} else {
-			x.Unpin(lives[0].c, lives[0].hold)
+			x.Unpin(lives[0].c, lives[0].hold, rng.IntN(2) == 0)
 			lives = lives[1:]
 		}
 		if !slices.Equal(before, answers()) {
@@ -270,7 +280,7 @@ func TestIndexIsSafeForConcurrentUse(t *testing.T) {
 					x.Reset()
 				}
 				x.TryMatch(c)
-				x.Unpin(c, hold)
+				x.Unpin(c, hold, i%2 == 0)
 			}
 		})
 	}

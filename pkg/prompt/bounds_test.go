@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestDepthIsBounded: case A17 (ggml-org/llama.cpp PR#27434).
+// TestDepthIsBounded: ggml-org/llama.cpp PR#27434.
 func TestDepthIsBounded(t *testing.T) {
 	nest := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, c := range []struct {
@@ -55,7 +55,7 @@ func TestPartsAreBounded(t *testing.T) {
 	}
 }
 
-// TestMediaAreBounded: case A18 (llm-d/llm-d-router#1439).
+// TestMediaAreBounded: llm-d/llm-d-router#1439.
 func TestMediaAreBounded(t *testing.T) {
 	image := func(url string) string {
 		return chat(`{"role":"user","content":[{"type":"text","text":"what is this?"},{"type":"image_url","image_url":{"url":"` + url + `"}}]}`)

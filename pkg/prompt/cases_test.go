@@ -10,7 +10,7 @@ import (
 	"github.com/weirproxy/weir/pkg/chain"
 )
 
-// TestPathNamesAPI: case A7 (llm-d/llm-d-router#1516).
+// TestPathNamesAPI: llm-d/llm-d-router#1516.
 func TestPathNamesAPI(t *testing.T) {
 	for path, want := range map[string]API{
 		"/v1/chat/completions":                       APIChat,
@@ -46,7 +46,7 @@ func TestPathNamesAPI(t *testing.T) {
 	}
 }
 
-// TestReadByWhatTheBodyHas: case A3 (kubernetes-sigs/gateway-api-inference-extension#790), path by body shape.
+// TestReadByWhatTheBodyHas: kubernetes-sigs/gateway-api-inference-extension#790, path by body shape.
 func TestReadByWhatTheBodyHas(t *testing.T) {
 	const messages, text = `{"model":"m","temperature":0,"messages":[{"role":"user","content":"hi"}]}`, `{"model":"m","prompt":"hello"}`
 	const both = `{"model":"m","prompt":"hello","messages":[{"role":"user","content":"hi"}]}`
@@ -134,7 +134,7 @@ func TestIdentityEncodingIsRead(t *testing.T) {
 	}
 }
 
-// TestNumbersStayAsSpelled: case A9 (llm-d/llm-d-router#2518). Nothing is decoded into a float, so what a
+// TestNumbersStayAsSpelled: llm-d/llm-d-router#2518. Nothing is decoded into a float, so what a
 // number in tools says is told apart, and odd numbers elsewhere do no harm.
 func TestNumbersStayAsSpelled(t *testing.T) {
 	got := parse(completionsPath, `{"model":"m","prompt":"x","seed":9007199254740993,"z":1.0,"a":1e400,"u":"\u2028","dup":1,"dup":2}`)
@@ -147,7 +147,7 @@ func TestNumbersStayAsSpelled(t *testing.T) {
 	sameChain(t, chatPath, tools("1e400"), tools(" 1e400 "))
 }
 
-// TestContentMayBeAnything: case A10 (lmstudio-ai/lmstudio-bug-tracker#261).
+// TestContentMayBeAnything: lmstudio-ai/lmstudio-bug-tracker#261.
 func TestContentMayBeAnything(t *testing.T) {
 	turn := func(content, arguments string) string {
 		return chat(`{"role":"user","content":"q"},{"role":"assistant",` + content + `"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"` +
@@ -166,7 +166,7 @@ func TestContentMayBeAnything(t *testing.T) {
 	}
 }
 
-// TestKeysAreExact: case A13 (modelcontextprotocol/go-sdk#805, golang/go#14750). A key in another case, or one
+// TestKeysAreExact: modelcontextprotocol/go-sdk#805, golang/go#14750. A key in another case, or one
 // that only folds to a known key, is another key; of equal keys the last counts.
 func TestKeysAreExact(t *testing.T) {
 	want := parse(chatPath, chat(`{"role":"user","content":"real"}`))
@@ -186,7 +186,7 @@ func TestKeysAreExact(t *testing.T) {
 	}
 }
 
-// TestMalformedTextIsToldApart: case A15 (Mnexa-AI/e2a PR#804).
+// TestMalformedTextIsToldApart: Mnexa-AI/e2a PR#804.
 func TestMalformedTextIsToldApart(t *testing.T) {
 	texts := []string{
 		"a\xffb", "a\xfeb", "a\xff\x00b", `a\u00ffb`, `a\ufffdb`, `a\ud83db`, `a\ude00b`, "a\xed\xa0\xbdb", `a\\ud83db`,
@@ -223,7 +223,7 @@ func TestFramingIsUnambiguous(t *testing.T) {
 	}
 }
 
-// TestContentTypeAndMarkAreNoMatter: case A16 (vllm-project/vllm#11171). Whether a body is JSON is seen from the
+// TestContentTypeAndMarkAreNoMatter: vllm-project/vllm#11171. Whether a body is JSON is seen from the
 // body; a byte order mark and whitespace around it are no part of it.
 func TestContentTypeAndMarkAreNoMatter(t *testing.T) {
 	body := chat(`{"role":"user","content":"hi"}`)
@@ -249,7 +249,7 @@ func TestAnswerLimits(t *testing.T) {
 	}
 }
 
-// TestPromptUnion: the completions half of case A1 (llm-d/llm-d-router#1062).
+// TestPromptUnion: the completions half of llm-d/llm-d-router#1062.
 func TestPromptUnion(t *testing.T) {
 	for prompt, tokens := range map[string]int{
 		`"alpha beta"`: 3, `["alpha beta"]`: 3, `["alpha beta","gamma"]`: 5, `[101,102,103]`: 3, `[[101,102],[103]]`: 3,

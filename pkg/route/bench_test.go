@@ -53,7 +53,7 @@ func BenchmarkCritical(b *testing.B) {
 			d := &Decision{}
 			q := ask(1, 32<<10)
 			r.parse(d, q)
-			r.locate(now, d)
+			r.locate(now, d, q.Session)
 			b.ReportAllocs()
 			for b.Loop() {
 				now = now.Add(20 * time.Microsecond)
@@ -63,6 +63,28 @@ func BenchmarkCritical(b *testing.B) {
 					b.Fatalf("state %v", d.State)
 				}
 				r.finish(now, d, Answered)
+			}
+		})
+	}
+}
+
+// BenchmarkPass is the critical section of a pass beside 64 held requests of a full pool: one look at each replica tells
+// that nobody can go.
+func BenchmarkPass(b *testing.B) {
+	for _, n := range []int{8, 512} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r, now := newRouter(n, Default()), epoch
+			fill(r, now)
+			for i := range 64 {
+				if d := r.Route(now, ask(i, 1000)); d.Ready() == nil {
+					b.Fatal("not held")
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if d, _, _ := r.releaseOne(now); d != nil {
+					b.Fatal("released")
+				}
 			}
 		})
 	}

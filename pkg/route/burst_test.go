@@ -23,7 +23,7 @@ func burst(r *Router, n int, request func(i int) *Request) []*Decision {
 			d := &Decision{Pool: r.pool.Name, Arrived: at(0)}
 			r.parse(d, q)
 			d.classify(at(0), r, q)
-			r.locate(at(0), d)
+			r.locate(at(0), d, q.Session)
 			before.Done()
 			<-barrier
 			if r.offer(at(0), d) == gate.Admitted {
@@ -45,7 +45,7 @@ func leases(r *Router) (n []int) {
 	return n
 }
 
-// cases D5: 256 requests at once on 8 idle replicas.
+// vllm-project/aibrix#2422: 256 requests at once on 8 idle replicas.
 func TestBurstSpreads(t *testing.T) {
 	for name, request := range map[string]func(i int) *Request{
 		"different prompts": func(i int) *Request { return ask(i, 100) },
@@ -111,7 +111,7 @@ func TestBurstOfAYoungRouter(t *testing.T) {
 	}
 }
 
-// cases C11: the replicas' metrics stand at zero for 20 s while 200 requests come in one second. What weir sent
+// vllm-project/vllm#49538: the replicas' metrics stand at zero for 20 s while 200 requests come in one second. What weir sent
 // itself decides, and the gauges add nothing twice when they wake.
 func TestFrozenMetricsDoNotMislead(t *testing.T) {
 	r := newRouter(4, Default())

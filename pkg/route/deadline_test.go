@@ -22,22 +22,25 @@ func TestDeadline(t *testing.T) {
 		class   classify.Input
 		maxHold time.Duration
 		want    time.Duration
+		asked   bool // no slack is added
 	}{
-		{"class", ask(1, 100), classify.Input{}, time.Hour, 30 * time.Second},
-		{"bulk", ask(1, 100), classify.Input{HeaderClass: "bulk"}, time.Hour, 5 * time.Minute},
-		{"client's", ask(1, 100), classify.Input{HeaderDeadline: "3s"}, time.Hour, 3 * time.Second},
-		{"route's", ask(1, 100), classify.Input{RouteDeadline: "4s", HeaderDeadline: "1h"}, time.Hour, 4 * time.Second},
-		{"long prompt", long, classify.Input{}, time.Hour, 30 * time.Second},
-		{"max_hold bounds it", ask(1, 100), classify.Input{}, 10 * time.Second, -10 * time.Second},
-		{"max_hold bounds bulk", long, classify.Input{HeaderClass: "bulk"}, time.Minute, -time.Minute},
+		{"class", ask(1, 100), classify.Input{}, time.Hour, 30 * time.Second, false},
+		{"bulk", ask(1, 100), classify.Input{HeaderClass: "bulk"}, time.Hour, 5 * time.Minute, false},
+		{"client's", ask(1, 100), classify.Input{HeaderDeadline: "3s"}, time.Hour, 3 * time.Second, true},
+		{"client's of a long prompt", long, classify.Input{HeaderDeadline: "3s"}, time.Hour, 3 * time.Second, true},
+		{"route's", ask(1, 100), classify.Input{RouteDeadline: "4s"}, time.Hour, 4 * time.Second, false},
+		{"route's and client's", ask(1, 100), classify.Input{RouteDeadline: "4s", HeaderDeadline: "1h"}, time.Hour, 4 * time.Second, true},
+		{"long prompt", long, classify.Input{}, time.Hour, 30 * time.Second, false},
+		{"max_hold bounds it", ask(1, 100), classify.Input{}, 10 * time.Second, 10 * time.Second, true},
+		{"max_hold bounds bulk", long, classify.Input{HeaderClass: "bulk"}, time.Minute, time.Minute, true},
 	} {
 		cfg := Default()
 		cfg.MaxHold = c.maxHold
 		r := newRouter(1, cfg)
 		c.q.Class = c.class
 		want := c.want + own(r, c.q)
-		if c.want < 0 {
-			want = -c.want
+		if c.asked {
+			want = c.want
 		}
 		if got := r.Route(at(5), c.q).ticket.Deadline.Sub(at(5)); (got - want).Abs() > time.Microsecond {
 			t.Errorf("%s: deadline in %v, want %v", c.name, got, want)
@@ -61,9 +64,7 @@ func TestDeadlineDoesNotOverflow(t *testing.T) {
 }
 
 func TestRetry(t *testing.T) {
-	cfg := Default()
-	cfg.MaxHeld = 1
-	r := newRouter(1, cfg)
+	r := newRouter(1, holding(1))
 	fill(r, at(0)) // 8.7 s of work: 8.2 above tau
 	late := r.Route(at(0), ask(1, 10))
 	full := r.Route(at(0), ask(2, 10))
@@ -82,5 +83,25 @@ func TestRetry(t *testing.T) {
 	}
 	if late.Wait != deadline.Sub(at(0)) || late.Retry < time.Second || late.Retry > 9*time.Second {
 		t.Errorf("late: waited %v, retry in %v", late.Wait, late.Retry)
+	}
+}
+
+// Whoever is late before a pass has looked at it is told the backlog of its replica all the same.
+func TestRetryOfOneNotLookedAt(t *testing.T) {
+	r := newRouter(1, Default())
+	fill(r, at(0)) // 8.7 s of work
+	var all []*Decision
+	for i := range 3 {
+		q := ask(i, 10)
+		q.Class.HeaderDeadline = "1s"
+		all = append(all, r.Route(at(0), q))
+	}
+	if n := r.Release(at(1)); n != 3 {
+		t.Fatalf("%d released", n)
+	}
+	for i, d := range all {
+		if d.Outcome != Late || d.Retry < 7*time.Second || d.Retry > 9*time.Second {
+			t.Errorf("request %d: outcome %v, retry in %v, want about 8 s", i, d.Outcome, d.Retry)
+		}
 	}
 }

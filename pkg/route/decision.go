@@ -95,9 +95,11 @@ type Decision struct {
 	Arrived time.Time
 	Wait    time.Duration // at the gate
 	Queued  int           // requests held in the pool right after this one came, itself included
+	Due     bool          // Release is due right after this one came
 	Retry   time.Duration // of Refused by Late or Full: when to come back
 	Status  int           // HTTP status of the answer; 0: none was seen
 	Served  Served        // which replica answered
+	Events  bool          // it answers with an event stream, whose headers come before any work
 
 	query  pick.Query
 	ticket gate.Ticket
@@ -164,13 +166,13 @@ func (d *Decision) pin(at *pool.Replica, l pool.Load) {
 	d.pinned.replica, d.pinned.pins = at, at.Index.Pin(d.Prompt.Chain, answerBlocks(l))
 }
 
-// unpin gives them back; last says that the request ended.
-func (d *Decision) unpin(last bool) {
+// unpin gives them back; last says that the request ended, answered that their replica answered it.
+func (d *Decision) unpin(last, answered bool) {
 	d.pinned.mu.Lock()
 	defer d.pinned.mu.Unlock()
-	d.pinned.gone = last
+	d.pinned.gone = d.pinned.gone || last
 	if at := d.pinned.replica; at != nil {
-		at.Index.Unpin(d.Prompt.Chain, d.pinned.pins)
+		at.Index.Unpin(d.Prompt.Chain, d.pinned.pins, answered)
 		d.pinned.replica = nil
 	}
 }

@@ -27,9 +27,18 @@ func TestValidate(t *testing.T) {
 	if err := Default().Validate(); err != nil {
 		t.Errorf("the default: %v", err)
 	}
-	bad := Config{MaxHold: 2 * time.Hour, MaxHeld: -1}
-	want := "classes: at least one is needed\nmax_hold: 2h0m0s is not between 0 and 1h\nmax_held: -1 is not between 1 and 1000000"
+	bad := Default()
+	bad.Classes, bad.MaxHold = nil, 2*time.Hour
+	want := "classes: at least one is needed\nmax_hold: 2h0m0s is not between 0 and 1h"
 	if err := bad.Validate(); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestHomeIsPreferredInTheFirstMinute(t *testing.T) {
+	r := newRouter(4, Default())
+	r.start.Store(0)
+	if !r.young(at(0)) || !r.young(at(59.9)) || r.young(at(60)) || r.young(at(1e6)) {
+		t.Errorf("young at 0, 59.9, 60 s: %v, %v, %v", r.young(at(0)), r.young(at(59.9)), r.young(at(60)))
 	}
 }

@@ -13,13 +13,13 @@ import (
 )
 
 // newSmall routes to n replicas whose knee is at 500 uncached tokens, 0.5 s, with eight seats and 200 blocks.
-func newSmall(n, maxHeld int) *Router {
+func newSmall(n, maxHeld int) *Router { return smallOf(n, holding(maxHeld)) }
+
+func smallOf(n int, cfg Config) *Router {
 	endpoints := make([]string, n)
 	for i := range endpoints {
 		endpoints[i] = endpoint(i)
 	}
-	cfg := Default()
-	cfg.MaxHeld = maxHeld
 	cfg.Classes[0].Deadline, cfg.Classes[1].Deadline = 3*time.Second, 10*time.Second
 	r := New(cfg, pool.New("llm", endpoints, pool.Config{
 		Profile: "8B", Step: time.Millisecond, PerPromptToken: time.Millisecond, Chunk: 100,
@@ -54,7 +54,7 @@ func randomScrape(rng *rand.Rand, now time.Time) pool.Sample {
 	}
 }
 
-// cases D1: however requests end, nothing of them stays. A thousand pools live through random events, in virtual
+// vllm-project/production-stack PR#1072: however requests end, nothing of them stays. A thousand pools live through random events, in virtual
 // time.
 func TestNothingStaysAfterRandomHistories(t *testing.T) {
 	var ends [outcomes]int
@@ -75,6 +75,7 @@ func TestNothingStaysAfterRandomHistories(t *testing.T) {
 				if rng.IntN(3) == 0 {
 					r.Serve(now, d, endpoint(rng.IntN(5)))
 				}
+				d.Status = []int{0, 200, 400, 503}[rng.IntN(4)]
 				if rng.IntN(4) > 0 {
 					r.Done(now, d, []Outcome{Answered, Unanswered, Failed}[rng.IntN(3)])
 					open = slices.Delete(open, i, i+1)
@@ -198,7 +199,7 @@ func live(rng *rand.Rand, r *Router, now func() time.Time) Outcome {
 	return d.Outcome
 }
 
-// cases D6: what weir refuses touches no replica.
+// gateway-api-inference-extension PR#604: what weir refuses touches no replica.
 func TestRefusedTouchesNoReplica(t *testing.T) {
 	r := newSmall(4, 5)
 	rng := rand.New(rand.NewPCG(6, 6))

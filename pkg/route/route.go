@@ -12,8 +12,6 @@
 package route
 
 import (
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,41 +24,15 @@ import (
 	"github.com/weirproxy/weir/pkg/prompt"
 )
 
-// Config is what the spine is told, beside the pool.
-type Config struct {
-	// Classes are the priority classes, the most urgent first. The first is the default.
-	Classes []classify.Class `yaml:"classes" json:"classes"`
-	// MaxHold bounds the wait of every class, up to an hour. Envoy's max_message_timeout and
-	// stream_idle_timeout must be longer.
-	MaxHold time.Duration `yaml:"max_hold" json:"max_hold"`
-	// MaxHeld bounds the requests of each class held per pool, so that a crowd of bulk refuses nobody else; one
-	// more is refused at once.
-	MaxHeld int `yaml:"max_held" json:"max_held"`
-}
-
-// Default is two classes, held for at most five minutes, the deadline of bulk, and 10,000 of each at once.
-func Default() Config {
-	return Config{Classes: classify.Default(), MaxHold: 5 * time.Minute, MaxHeld: 10_000}
-}
-
-// Validate returns every fault of c, joined; each begins with its key and a colon.
-func (c Config) Validate() error {
-	errs := []error{classify.Validate(c.Classes)}
-	if c.MaxHold <= 0 || c.MaxHold > time.Hour {
-		errs = append(errs, fmt.Errorf("max_hold: %v is not between 0 and 1h", c.MaxHold))
-	}
-	if c.MaxHeld < 1 || c.MaxHeld > 1_000_000 {
-		errs = append(errs, fmt.Errorf("max_held: %d is not between 1 and 1000000", c.MaxHeld))
-	}
-	return errors.Join(errs...)
-}
-
 // Request is what the edge knows of a request when its body is complete.
 type Request struct {
 	Path     string // of the HTTP request, with its query string
 	Encoding string // content-encoding
 	Class    classify.Input
+	Flow     string // whose request it is, from a source that the operator trusts; empty: nobody's
+	Session  string // the value of AffinityHeader; empty: none
 	Body     []byte // read during Route only
+	Kept     int    // bytes of it that the edge keeps while the request is held
 }
 
 // homeStart is how long after its start a router prefers a prefix's home, as its index is empty while the
@@ -70,6 +42,7 @@ const homeStart = time.Minute
 // Router routes the requests of one pool. Safe for concurrent use.
 type Router struct {
 	cfg     Config
+	rule    pick.Rule
 	pool    *pool.Pool
 	start   atomic.Int64 // nanoseconds of the first request's now; 0 before it
 	queries atomic.Uint64
@@ -81,33 +54,43 @@ type Router struct {
 
 // New returns a router over p, which it owns from now on.
 func New(cfg Config, p *pool.Pool) *Router {
-	r := &Router{cfg: cfg, pool: p}
+	r := &Router{cfg: cfg, rule: cfg.Pick.Rule(), pool: p}
 	r.parsers.New = func() any { return new(prompt.Parser) }
-	bulk := make([]bool, len(cfg.Classes))
-	for i, c := range cfg.Classes {
-		bulk[i] = c.Bulk
+	var classes []gate.Class
+	for _, c := range cfg.Classes {
+		classes = append(classes, gate.Class{Bulk: c.Bulk, Most: c.MaxHeld, Bytes: int64(c.MaxHeldBytes), Share: float64(c.SharePercent) / 100})
 	}
-	r.gate = gate.New(bulk, cfg.MaxHeld, len(p.Replicas), r.best, r.charge)
+	r.gate = gate.New(classes, cfg.Rule == BelowKnee, p, r.best, r.charge)
 	return r
 }
 
 // MaxHold bounds every wait.
 func (r *Router) MaxHold() time.Duration { return r.cfg.MaxHold }
 
+// AffinityHeader is the header whose value the edge puts into Request.Session; empty: none.
+func (r *Router) AffinityHeader() string { return r.cfg.Pick.AffinityHeader() }
+
 // Route takes a request from its body to a Decision: Picked, Refused, or held, which a Ready that is not nil
 // says. The caller waits for a held one, and calls Done for each when it ends.
 func (r *Router) Route(now time.Time, q *Request) *Decision {
 	d := &Decision{Pool: r.pool.Name, Arrived: now}
+	decided := false
+	defer func() { // a panic leaves nothing held or charged
+		if !decided {
+			r.Done(now, d, Failed)
+		}
+	}()
 	r.parse(d, q)
 	d.classify(now, r, q)
 	if len(r.pool.Replicas) == 0 {
-		d.Outcome, d.State = NoReplica, Refused
+		d.Outcome, d.State, decided = NoReplica, Refused, true
 		return d
 	}
-	r.locate(now, d)
+	r.locate(now, d, q.Session)
 	if r.offer(now, d) == gate.Admitted {
 		d.pin(d.lease.Replica, d.lease.Load)
 	}
+	decided = true
 	return d
 }
 
@@ -115,6 +98,11 @@ func (r *Router) Route(now time.Time, q *Request) *Decision {
 func (r *Router) offer(now time.Time, d *Decision) gate.State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.cfg.Queue == NoQueue {
+		r.best(now, &d.ticket)
+		r.charge(now, &d.ticket)
+		return gate.Admitted
+	}
 	s := r.gate.Offer(now, &d.ticket)
 	switch s {
 	case gate.Held:
@@ -124,6 +112,7 @@ func (r *Router) offer(now time.Time, d *Decision) gate.State {
 		d.refuse(now, Full)
 	}
 	d.Queued = r.gate.Len()
+	d.Due = r.gate.Due(now)
 	return s
 }
 
@@ -136,31 +125,56 @@ func (r *Router) parse(d *Decision, q *Request) {
 }
 
 // classify is CLASSIFY: class and deadline. A request's own prefill time, were nothing cached, extends its
-// deadline; MaxHold ends every wait.
+// deadline unless its client asked for one; MaxHold ends every wait.
 func (d *Decision) classify(now time.Time, r *Router, q *Request) {
 	c := classify.Classify(r.cfg.Classes, q.Class)
-	own := min(classify.Slack*float64(d.Prompt.Tokens)*r.pool.Config.Rates().Token, r.cfg.MaxHold.Seconds())
-	wait := min(c.Deadline+time.Duration(own*float64(time.Second)), r.cfg.MaxHold)
+	wait, own := c.Deadline, classify.Slack*float64(d.Prompt.Tokens)*r.pool.Config.Rates().Token
+	if !c.Asked {
+		wait += time.Duration(min(own, r.cfg.MaxHold.Seconds()) * float64(time.Second))
+	}
+	if r.cfg.Queue != ClassesDeadlines {
+		wait = r.cfg.MaxHold // one for all: by deadline is then by arrival
+	}
 	d.Class = r.cfg.Classes[c.Class].Name
-	d.ticket = gate.Ticket{Class: c.Class, Deadline: now.Add(wait), Owner: d}
+	d.ticket = gate.Ticket{
+		Class: c.Class, Flow: q.Flow, Deadline: now.Add(min(wait, r.cfg.MaxHold)), Bytes: int64(q.Kept), Owner: d,
+	}
+	if r.cfg.Queue == FIFO {
+		d.ticket.Class, d.ticket.Flow = 0, ""
+	}
 }
 
 // locate finds what the replicas hold of the prompt, and its home.
-func (r *Router) locate(now time.Time, d *Decision) {
+func (r *Router) locate(now time.Time, d *Decision, session string) {
 	out := r.pool.Config.OutputTokens
 	if d.Prompt.MaxTokens > 0 {
 		out = min(out, d.Prompt.MaxTokens)
 	}
-	d.query = pick.Query{Chain: d.Prompt.Chain, Prompt: float64(d.Prompt.Tokens), Output: float64(out), Home: -1}
-	key, ok := r.pool.Popular.Key(d.Prompt.Chain, len(r.pool.Replicas))
+	d.query = pick.Query{
+		Chain: d.Prompt.Chain, Prompt: float64(d.Prompt.Tokens), Output: float64(out), Home: -1,
+		Bulk: r.cfg.Classes[d.ticket.Class].Bulk, Rule: r.rule,
+	}
+	d.ticket.Tokens = d.query.Prompt + d.query.Output
+	key, ok := r.key(d, session)
 	if ok {
 		d.query.Home = r.pool.Home(key)
 	} else {
-		key = r.queries.Add(1) // no prefix: ties go round
+		key = r.queries.Add(1) // no home: ties go round
 	}
 	d.query.Key = key
 	d.query.Discount = r.young(now)
 	d.query.Lookup(r.pool)
+}
+
+// key is what names the request's home, by the affinity of the policy; ok is false for none.
+func (r *Router) key(d *Decision, session string) (key uint64, ok bool) {
+	switch r.cfg.Pick.Affinity {
+	case pick.PromptPrefix:
+		return r.pool.Popular.Key(d.Prompt.Chain, len(r.pool.Replicas))
+	case pick.None:
+		return 0, false
+	}
+	return chain.Seed(session), session != ""
 }
 
 // young reports whether the router started less than homeStart ago.
@@ -169,7 +183,8 @@ func (r *Router) young(now time.Time) bool {
 	if !r.start.CompareAndSwap(0, at) {
 		at = r.start.Load()
 	}
-	return now.UnixNano()-at < int64(homeStart)
+	age := now.UnixNano() - at // negative when the clock was set back
+	return age >= 0 && age < int64(homeStart)
 }
 
 // best is PICK, inside the critical section.
@@ -179,6 +194,8 @@ func (r *Router) best(now time.Time, t *gate.Ticket) (*pool.Replica, pool.View) 
 		d.query.Refresh(r.pool)
 	}
 	d.Choice = pick.Best(now, r.pool, &d.query)
+	t.Work = d.Choice.Load.Uncached
+	t.Need = d.Choice.First.Share(d.Choice.Load.Uncached + d.Choice.Load.Output)
 	return d.Choice.First, d.Choice.View
 }
 
@@ -215,6 +232,7 @@ func (r *Router) releaseOne(now time.Time) (d *Decision, at *pool.Replica, load 
 	}
 	d = t.Owner.(*Decision)
 	if t.State() == gate.Expired {
+		r.best(now, t) // Retry is the backlog of the replica that it wants, now
 		d.refuse(now, Late)
 		return d, nil, load
 	}
@@ -226,69 +244,4 @@ func (r *Router) Next() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.gate.Next()
-}
-
-// Done ends a request: it takes it out of the gate or its load off the replica. The first call counts, later
-// ones do nothing. end tells how; a Decision that was refused keeps its own Outcome. It reports whether others
-// are held, so that Release is due.
-func (r *Router) Done(now time.Time, d *Decision, end Outcome) (held bool) {
-	held = r.finish(now, d, end)
-	d.unpin(true)
-	return held
-}
-
-func (r *Router) finish(now time.Time, d *Decision, end Outcome) (held bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if d.ended {
-		return false
-	}
-	d.ended = true
-	switch {
-	case r.gate.Leave(&d.ticket):
-		d.Outcome, d.Wait = LeftHeld, now.Sub(d.Arrived)
-		if end == Failed {
-			d.Outcome = Failed
-		}
-	case d.State == Picked:
-		d.Outcome = end
-		d.lease.Release(now, end == Answered)
-	}
-	return r.gate.Len() > 0
-}
-
-// Serve tells the router which replica answered, and sets the Decision's Served. The lease moves there when it
-// was not the one picked, as when Envoy's retry took the second.
-func (r *Router) Serve(now time.Time, d *Decision, endpoint string) {
-	d.Served = d.served(endpoint)
-	at := r.pool.Replica(endpoint)
-	if d.Served == First || d.Served == Unknown || at == nil {
-		return
-	}
-	load := d.query.LoadOn(at.Slot)
-	if r.move(now, d, at, load) {
-		d.unpin(false)
-		d.pin(at, load)
-	}
-}
-
-// move reports whether the lease had to move: not when the request has ended, nor when it is there already.
-func (r *Router) move(now time.Time, d *Decision, at *pool.Replica, load pool.Load) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if d.ended || d.lease.Replica == at {
-		return false
-	}
-	d.lease.Release(now, false)
-	r.pool.Charge(now, &d.lease, at, load)
-	return true
-}
-
-// Observe takes a scrape of the replica at endpoint.
-func (r *Router) Observe(now time.Time, endpoint string, s pool.Sample) {
-	if at := r.pool.Replica(endpoint); at != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		at.Observe(now, s)
-	}
 }

@@ -31,6 +31,15 @@ func newRouter(n int, cfg Config) *Router {
 	return r
 }
 
+// holding is the default with so many held requests of each class at most.
+func holding(most int) Config {
+	cfg := Default()
+	for i := range cfg.Classes {
+		cfg.Classes[i].MaxHeld = most
+	}
+	return cfg
+}
+
 // words is text of about n tokens, different for each seed from its first block on.
 func words(seed, n int) string {
 	var b strings.Builder
@@ -142,7 +151,7 @@ func TestOutcomes(t *testing.T) {
 		}, Late},
 		{"full", Answered, func(r *Router) *Decision {
 			fill(r, at(0))
-			for range r.cfg.MaxHeld {
+			for range 3 {
 				r.Route(at(0), ask(8, 10))
 			}
 			return r.Route(at(0), ask(9, 10))
@@ -150,9 +159,7 @@ func TestOutcomes(t *testing.T) {
 		{"unrouted", Answered, func(*Router) *Decision { return Unrouted("llm", at(0), TooLarge) }, TooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := Default()
-			cfg.MaxHeld = 3
-			r := newRouter(1, cfg)
+			r := newRouter(1, holding(3))
 			d := c.bring(r)
 			r.Done(at(0), d, c.end)
 			if d.Outcome != c.want {
@@ -284,13 +291,5 @@ func TestObserveReachesTheReplica(t *testing.T) {
 	r.Observe(at(1), "192.0.2.1:80", pool.Sample{At: at(1), KV: 0.5, HasKV: true})
 	if s := r.Stats(at(1)).Replicas; s[0].Scrape != nil || s[1].KV != 0.25 {
 		t.Errorf("replicas: %+v", s)
-	}
-}
-
-func TestHomeIsPreferredInTheFirstMinute(t *testing.T) {
-	r := newRouter(4, Default())
-	r.start.Store(0)
-	if !r.young(at(0)) || !r.young(at(59.9)) || r.young(at(60)) || r.young(at(1e6)) {
-		t.Errorf("young at 0, 59.9, 60 s: %v, %v, %v", r.young(at(0)), r.young(at(59.9)), r.young(at(60)))
 	}
 }

@@ -19,7 +19,7 @@ func (r *Router) Stats(now time.Time) Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, c := range r.cfg.Classes {
-		s.Held[c.Name] = r.gate.Held(i)
+		s.Held[c.Name], _ = r.gate.Held(i)
 	}
 	for _, at := range r.pool.Replicas {
 		s.Replicas = append(s.Replicas, at.Stats(now))

@@ -57,7 +57,7 @@ func TestParseReadsTheRecording(t *testing.T) {
 	}
 }
 
-// TestParseKVNames is case C7: the gauge was renamed, and a reader that knew one name saw a utilisation of 0.
+// TestParseKVNames is gateway-api-inference-extension PR#1905: the gauge was renamed, and a reader that knew one name saw a utilisation of 0.
 func TestParseKVNames(t *testing.T) {
 	const old, fresh, other = "vllm:gpu_cache_usage_perc 0.3\n", "vllm:kv_cache_usage_perc 0.7\n", "vllm:num_requests_running 1\n"
 	for name, c := range map[string]struct {
@@ -83,7 +83,7 @@ func TestParseKVNames(t *testing.T) {
 	}
 }
 
-// TestParseSumsSeries is case C8: data-parallel engines export a series each, and a reader kept only one.
+// TestParseSumsSeries is gateway-api-inference-extension#2950: data-parallel engines export a series each, and a reader kept only one.
 func TestParseSumsSeries(t *testing.T) {
 	lines := []string{
 		`vllm:num_requests_waiting{engine="0",model_name="m"} 0`,
@@ -115,7 +115,7 @@ func TestParseSumsSeries(t *testing.T) {
 	}
 }
 
-// TestParseBadValues is case C9: 0/0 stopped a router's decisions. A bad value makes its own field unknown.
+// TestParseBadValues is ai-dynamo/dynamo PR#3132: 0/0 stopped a router's decisions. A bad value makes its own field unknown.
 func TestParseBadValues(t *testing.T) {
 	for _, bad := range []string{"NaN", "nan", "+Inf", "-Inf", "-1", "-0.001", "1e308", "9007199254740994"} {
 		for _, name := range []string{"vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc", "vllm:prompt_tokens_total", "vllm:generation_tokens_total"} {
@@ -153,7 +153,7 @@ func TestParseShareAboveOne(t *testing.T) {
 	}
 }
 
-// TestParseFormats is case C9: what is a metrics page, and what only answers 200.
+// TestParseFormats is vllm-project/vllm#8612: what is a metrics page, and what only answers 200.
 func TestParseFormats(t *testing.T) {
 	const line = "vllm:num_requests_running{engine=\"0\"} 2"
 	for name, c := range map[string]struct {

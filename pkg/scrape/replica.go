@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/weirproxy/weir/pkg/pool"
@@ -77,6 +79,9 @@ func (r *replica) scrape(ctx context.Context) (pool.Sample, error) {
 // fail counts a failure. It is logged when it is the last that the gauges outlive.
 func (r *replica) fail(err error) {
 	r.failures.Add(1)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		r.Refused(time.Now()) // the API is served there too
+	}
 	r.failed++
 	if r.failed == failAfter {
 		r.log.Warn("replica metrics cannot be read: its gauges are unknown", "err", err)

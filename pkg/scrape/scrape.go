@@ -42,6 +42,8 @@ type Target struct {
 	Endpoint string // ip:port, IPv6 in brackets
 	// Observe takes each Sample, one at a time per target, from the target's own goroutine.
 	Observe func(now time.Time, s pool.Sample)
+	// Refused is called for each scrape whose connection the host refused, from the same goroutine.
+	Refused func(now time.Time)
 }
 
 // Stats counts the scrapes of a target since the start.

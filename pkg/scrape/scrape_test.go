@@ -2,15 +2,12 @@ package scrape
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -194,7 +191,8 @@ func TestLostScrape(t *testing.T) {
 	})
 }
 
-// TestMissingSeriesWarnsOnce is case C7's warning: unknown is said aloud, once per replica and series.
+// TestMissingSeriesWarnsOnce: unknown is said aloud, once per replica and series
+// (gateway-api-inference-extension PR#1905).
 func TestMissingSeriesWarnsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64
@@ -259,83 +257,6 @@ func TestHangingReplica(t *testing.T) {
 		stop()
 		if len(took) < 2 || took[0] != 900*time.Millisecond {
 			t.Errorf("tries took %v", took)
-		}
-	})
-}
-
-// TestOverHTTP scrapes a real server: gzip, one kept connection, no redirect followed, what is asked for.
-func TestOverHTTP(t *testing.T) {
-	var conns, redirected atomic.Int64
-	var asked sync.Map
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		asked.Store("accept", r.Header.Get("Accept"))
-		w.Header().Set("Content-Type", text)
-		if r.Header.Get("Accept-Encoding") != "gzip" {
-			t.Errorf("Accept-Encoding is %q", r.Header.Get("Accept-Encoding"))
-		}
-		w.Header().Set("Content-Encoding", "gzip")
-		z := gzip.NewWriter(w)
-		defer z.Close()
-		_, _ = io.WriteString(z, page)
-	})
-	srv := httptest.NewUnstartedServer(mux)
-	srv.Config.ConnState = func(_ net.Conn, st http.ConnState) {
-		if st == http.StateNew {
-			conns.Add(1)
-		}
-	}
-	srv.Start()
-	defer srv.Close()
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/metrics" {
-			redirected.Add(1)
-		}
-		http.Redirect(w, r, srv.URL+"/metrics", http.StatusFound)
-	}))
-	defer elsewhere.Close()
-
-	got := make(chan pool.Sample, 1000)
-	s := New(20*time.Millisecond, []Target{
-		{Pool: "llm", Endpoint: strings.TrimPrefix(srv.URL, "http://"), Observe: func(_ time.Time, m pool.Sample) { got <- m }},
-		{Pool: "llm", Endpoint: strings.TrimPrefix(elsewhere.URL, "http://"), Observe: func(time.Time, pool.Sample) { t.Error("followed a redirect") }},
-	}, slog.New(slog.DiscardHandler))
-	s.client.Timeout = 10 * time.Second // a slow machine is not what is tested
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- s.Run(ctx) }()
-	for range 5 {
-		if m := <-got; m.Tokens != 10 || !m.HasTokens {
-			t.Errorf("sample %+v", m)
-		}
-	}
-	for s.Stats()[1].Failures == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("Run = %v", err)
-	}
-	if n := conns.Load(); n != 1 {
-		t.Errorf("5 scrapes took %d connections", n)
-	}
-	if v, _ := asked.Load("accept"); v != "text/plain;version=0.0.4" || redirected.Load() != 0 {
-		t.Errorf("Accept was %v", v)
-	}
-}
-
-func TestStatusIsNoPage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := func(*http.Request) (*http.Response, error) {
-			r, err := ok(page)
-			r.StatusCode = http.StatusServiceUnavailable
-			return r, err
-		}
-		s, stop := start(t, 1, slog.New(slog.DiscardHandler), a, func(time.Time, pool.Sample) { t.Error("observed a 503") })
-		time.Sleep(2 * time.Second)
-		stop()
-		if st := s.Stats()[0]; st.Failures == 0 {
-			t.Errorf("Stats = %+v", st)
 		}
 	})
 }

@@ -5,8 +5,7 @@
 // source: weir/v1/decision.proto
 
 // Package weirv1 is the decision record: what weir tells about each request. Envoy gets it as dynamic metadata in
-// the namespace
-// "weir" (access log: %DYNAMIC_METADATA(weir:class)%).
+// the namespace "weir" (access log: %DYNAMIC_METADATA(weir:class)%).
 //
 // Metadata is a google.protobuf.Struct, whose numbers are doubles: the names and units here are the contract,
 // and a test holds the Struct to them.
@@ -56,7 +55,7 @@ type Decision struct {
 	// Of those, to be computed there.
 	UncachedTokens float64 `protobuf:"fixed64,12,opt,name=uncached_tokens,json=uncachedTokens,proto3" json:"uncached_tokens,omitempty"`
 	// Uncached tokens ahead of it on the picked replica, before its own.
-	PendingTokens float64 `protobuf:"fixed64,13,opt,name=pending_tokens,json=pendingTokens,proto3" json:"pending_tokens,omitempty"`
+	BacklogTokens float64 `protobuf:"fixed64,13,opt,name=backlog_tokens,json=backlogTokens,proto3" json:"backlog_tokens,omitempty"`
 	// Backlog wait of the picked replica over its knee's, before this request: 1 is the knee.
 	Saturation    float64 `protobuf:"fixed64,14,opt,name=saturation,proto3" json:"saturation,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -177,9 +176,9 @@ func (x *Decision) GetUncachedTokens() float64 {
 	return 0
 }
 
-func (x *Decision) GetPendingTokens() float64 {
+func (x *Decision) GetBacklogTokens() float64 {
 	if x != nil {
-		return x.PendingTokens
+		return x.BacklogTokens
 	}
 	return 0
 }
@@ -211,7 +210,7 @@ const file_weir_v1_decision_proto_rawDesc = "" +
 	" \x01(\x01R\fpromptTokens\x12%\n" +
 	"\x0ematched_tokens\x18\v \x01(\x01R\rmatchedTokens\x12'\n" +
 	"\x0funcached_tokens\x18\f \x01(\x01R\x0euncachedTokens\x12%\n" +
-	"\x0epending_tokens\x18\r \x01(\x01R\rpendingTokens\x12\x1e\n" +
+	"\x0ebacklog_tokens\x18\r \x01(\x01R\rbacklogTokens\x12\x1e\n" +
 	"\n" +
 	"saturation\x18\x0e \x01(\x01R\n" +
 	"saturationB0Z.github.com/weirproxy/weir/proto/weir/v1;weirv1b\x06proto3"

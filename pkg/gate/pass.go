@@ -1,0 +1,165 @@
+package gate
+
+import (
+	"time"
+
+	"github.com/weirproxy/weir/pkg/pool"
+)
+
+// Release makes one pass and returns the first ticket whose wait is over, Admitted and charged or Expired.
+// nil: nobody's is, and Next tells when to come again. Call it until nil after every event that can change
+// the answer: a lease's end, a Leave, a scrape, and at Next's time, which an Offer may set to now.
+func (g *Gate) Release(now time.Time) *Ticket {
+	g.next = time.Time{}
+	t := g.expire(now)
+	if t == nil && g.open(now) {
+		t = g.releaseFirst(now)
+	}
+	if t != nil {
+		g.next = now
+	}
+	return t
+}
+
+// open reports whether any replica is below its knee: without one nobody can go, and no ticket needs a look. That is
+// the usual state of a full pool, and costs one look at each replica.
+func (g *Gate) open(now time.Time) bool {
+	if !g.knee || g.held == 0 {
+		return !g.knee
+	}
+	views, _ := g.pool.Views(now)
+	for i := range views {
+		if views[i].Below() {
+			return true
+		}
+	}
+	for i, r := range g.pool.Replicas {
+		g.wakeFor(now, r, views[i], views[i].Tau, kneeKV)
+	}
+	return false
+}
+
+// openForBulk reports the same for bulk, by its own rule and the least need.
+func (g *Gate) openForBulk(now time.Time) bool {
+	k, all := g.pool.BulkReplicas(now), g.pool.BulkElsewhere(now, nil)
+	views, _ := g.pool.Views(now)
+	for i, r := range g.pool.Replicas {
+		v := &views[i]
+		if (!g.knee || v.Below()) && v.Wait < bulkWait*v.Tau && v.KV <= bulkKV && (all < k || g.pool.BulkElsewhere(now, r) < k) {
+			return true
+		}
+	}
+	for i, r := range g.pool.Replicas {
+		g.wakeFor(now, r, views[i], bulkWait*views[i].Tau, bulkKV)
+	}
+	g.waitForBulk(now, nil)
+	return false
+}
+
+// releaseFirst admits the first ticket in order that may go; nil if none may. Each that may not stands in the queue of
+// its replica for those who are looked at after it.
+func (g *Gate) releaseFirst(now time.Time) *Ticket {
+	g.pool.Unqueue()
+	for _, owed := range []bool{true, false} {
+		for class, q := range g.queues {
+			if q.len() == 0 || (g.owed[class] > 0) != owed || g.classes[class].Bulk && !owed && !g.openForBulk(now) {
+				continue
+			}
+			if t := g.releaseClass(now, class, owed); t != nil {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// expire ends the wait of the first ticket whose deadline has passed.
+func (g *Gate) expire(now time.Time) *Ticket {
+	for _, q := range g.queues {
+		t, ok := q.expiry.Min()
+		switch {
+		case !ok:
+		case t.Deadline.After(now):
+			g.wakeAt(t.Deadline)
+		default:
+			q.dropped(t)
+			g.leave(t, Expired)
+			return t
+		}
+	}
+	return nil
+}
+
+func (g *Gate) releaseClass(now time.Time, class int, owed bool) (out *Ticket) {
+	g.queues[class].each(func(t *Ticket) bool {
+		r, v := g.best(now, t)
+		if g.admits(now, t, r, v, owed) {
+			out = t
+			return false
+		}
+		g.wait(now, t, r, v, owed)
+		return true
+	})
+	if out != nil {
+		g.queues[class].admitted(out)
+		g.admit(now, out, owed)
+		g.leave(out, Admitted)
+	}
+	return out
+}
+
+// admits is the rule of the package comment; owed says that something is owed to the ticket's class.
+func (g *Gate) admits(now time.Time, t *Ticket, r *pool.Replica, v pool.View, owed bool) bool {
+	if g.knee && !v.Below() {
+		return false
+	}
+	if owed || !g.classes[t.Class].Bulk {
+		return true
+	}
+	return v.Wait < bulkWait*v.Tau && v.KV <= max(bulkKV-t.Need, 0) &&
+		g.pool.BulkElsewhere(now, r) < g.pool.BulkReplicas(now)
+}
+
+// wait notes the time at which a held ticket's replica may take it.
+func (g *Gate) wait(now time.Time, t *Ticket, r *pool.Replica, v pool.View, owed bool) {
+	limit, kv := v.Tau, kneeKV
+	if g.classes[t.Class].Bulk && !owed {
+		limit, kv = limit*bulkWait, max(bulkKV-t.Need, 0)
+		if v.Wait < limit {
+			g.waitForBulk(now, r)
+		}
+	}
+	g.wakeFor(now, r, v, limit, kv)
+	g.pool.Queue(r, t.Work)
+}
+
+// wakeFor asks for a pass when time alone brings r below a wait and a share of KV, if it does.
+func (g *Gate) wakeFor(now time.Time, r *pool.Replica, v pool.View, wait, kv float64) {
+	if v.Wait < wait && v.KV <= kv {
+		return // another ticket or bulk elsewhere stands in the way
+	}
+	if at, ok := r.Opens(now, v, wait, kv); ok {
+		if soonest := now.Add(tick); at.Before(soonest) {
+			at = soonest
+		}
+		g.wakeAt(at)
+	}
+}
+
+// waitForBulk is the wait until one replica less than now may hold bulk beside r, or k is one more.
+func (g *Gate) waitForBulk(now time.Time, r *pool.Replica) {
+	n := g.pool.BulkElsewhere(now, r)
+	if n < g.pool.BulkReplicas(now) {
+		return
+	}
+	g.wakeAt(now.Add(max(g.pool.BulkGrows(now, n), tick)))
+	if d, ok := g.pool.BulkDrains(now, r); ok {
+		g.wakeAt(now.Add(max(d, tick)))
+	}
+}
+
+func (g *Gate) wakeAt(t time.Time) {
+	if g.next.IsZero() || t.Before(g.next) {
+		g.next = t
+	}
+}

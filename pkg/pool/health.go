@@ -1,0 +1,89 @@
+package pool
+
+import "time"
+
+// weir owns health by not picking: Envoy's override_host follows a pick whatever it thinks of the host. Without
+// this, a replica that fails at once is the cheapest of all, as nothing ever waits there.
+//
+//	failure   an answer of 502, 503 or 504, its own or Envoy's for it; a retry that another replica had to serve;
+//	          a token counter that stands still for longer than the backlog explains, or no sign of work for
+//	          as long when a client gives up before the answer has begun
+//	success   a token counter that moves; an answer to the end
+//
+// Two failures with no success between, or one refused connection, take a replica out for a second, twice as
+// long each time it fails again. Then one request at a time tries it, until one succeeds. Requests that are
+// there from before do not stand in the way: a client that reads slowly keeps one open while no counter moves.
+
+const (
+	failuresDown = 2
+	minDown      = time.Second
+	maxDown      = 16 * time.Second
+)
+
+// health is what a replica's answers say of it.
+type health struct {
+	failures int       // since the last success
+	until    time.Time // out until then, if failing
+	trial    *Lease    // the request that tries it, while failing; nil: none
+	tried    time.Time // when it was charged
+}
+
+func (h *health) failing() bool { return h.failures >= failuresDown }
+
+// try notes that l was charged: the trial of a replica that fails, if it is the only one.
+func (h *health) try(now time.Time, l *Lease) {
+	if h.failing() && h.trial == nil {
+		h.trial, h.tried = l, now
+	}
+}
+
+// end notes that l was released.
+func (h *health) end(l *Lease) {
+	if h.trial == l {
+		h.trial = nil
+	}
+}
+
+// Fail notes a failure. Those of requests that were on their way when the replica was taken out add nothing.
+func (r *Replica) Fail(now time.Time) {
+	h := &r.health
+	if now.Before(h.until) {
+		return
+	}
+	h.failures++
+	if n := h.failures - failuresDown; n >= 0 {
+		h.until = now.Add(min(minDown<<min(n, 10), maxDown))
+	}
+}
+
+// Refuse notes a connection that the replica's host refused: nobody listens there.
+func (r *Replica) Refuse(now time.Time) {
+	r.health.failures = max(r.health.failures, failuresDown-1)
+	r.Fail(now)
+}
+
+// down reports whether the replica is out, or tried by one request already.
+func (r *Replica) down(now time.Time) bool {
+	h := &r.health
+	return h.failing() && (now.Before(h.until) || h.trial != nil)
+}
+
+// Stalled reports whether the replica shows no progress for longer than its backlog explains: a long prompt alone
+// moves no counter until it is done. One that fails already stalls again only on its trial.
+func (r *Replica) Stalled(now time.Time) bool {
+	h := &r.health
+	if r.leases == 0 || h.failing() && h.trial == nil {
+		return false
+	}
+	since := r.patience
+	if begun := h.tried.Add(Patience); h.trial != nil && begun.After(since) {
+		since = begun
+	}
+	rest := time.Duration(2 * r.backlog * r.prefill * float64(time.Second))
+	return now.After(since.Add(max(rest, Patience)))
+}
+
+// Counted reports whether the replica's token counter is known and fresh, so that it alone tells of progress.
+func (r *Replica) Counted(now time.Time) bool {
+	return !r.counted.IsZero() && now.Sub(r.counted) < Stale
+}

@@ -1,0 +1,47 @@
+package pool
+
+// A request that waits for a replica is not charged to it, and yet those behind it must not think the replica free:
+// each would find it cheapest, and all would wait for one while others idle. So a pass of the gate lays what waits into
+// the views of those who come after it in the same pass.
+
+// queued is what waits for one replica before the request that is looked at.
+type queued struct {
+	tokens   float64 // uncached prompt tokens
+	requests int
+}
+
+// Queue notes that a request with so many uncached tokens waits for r, for the views until Unqueue.
+func (p *Pool) Queue(r *Replica, tokens float64) {
+	p.queue[r.Slot].tokens += tokens
+	p.queue[r.Slot].requests++
+	p.queues = true
+}
+
+// Unqueue forgets all who wait: a pass begins.
+func (p *Pool) Unqueue() {
+	if p.queues {
+		clear(p.queue)
+		p.queues = false
+	}
+}
+
+// seatWait is how long a request waits for a place on the replica behind those who wait already, in seconds. A
+// place is a seat, and KV. With B live leases, each of which holds its own for the mean expected answer, out*D
+// seconds, one comes free every out*D/B:
+//
+//	(B + waiting + 1 - seats) * out*D/B             while seats lack
+//	(1 + (KV - 1)*B/KV) * out*D/B                   while KV in use is all of it or more
+func (r *Replica) seatWait(waiting int, kv float64) (s float64) {
+	if r.leases == 0 {
+		return 0
+	}
+	b := float64(r.leases)
+	each := r.output / b * r.decode / b
+	if over := r.leases + waiting + 1 - r.seats; over > 0 {
+		s = float64(over) * each
+	}
+	if kv >= 1 {
+		s = max(s, (1+(kv-1)*b/kv+float64(waiting))*each)
+	}
+	return s
+}

@@ -1,0 +1,105 @@
+package route
+
+import (
+	"time"
+
+	"github.com/weirproxy/weir/pkg/pool"
+)
+
+// Done ends a request: it takes it out of the gate or its load off the replica. The first call counts, later
+// ones do nothing. end tells how; a Decision that was refused keeps its own Outcome. It reports whether others
+// are held, so that Release is due.
+func (r *Router) Done(now time.Time, d *Decision, end Outcome) (held bool) {
+	held = r.finish(now, d, end)
+	d.unpin(true, d.answered(end))
+	return held
+}
+
+func (r *Router) finish(now time.Time, d *Decision, end Outcome) (held bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d.ended {
+		return false
+	}
+	d.ended = true
+	switch {
+	case r.gate.Leave(&d.ticket):
+		d.Outcome, d.Wait = LeftHeld, now.Sub(d.Arrived)
+		if end == Failed {
+			d.Outcome = Failed
+		}
+	case d.State == Picked:
+		d.Outcome = end
+		at := d.lease.Replica
+		failed := d.unavailable() || end == Unanswered && at.Stalled(now)
+		d.lease.Release(now, d.worked(now, end))
+		if failed {
+			at.Fail(now)
+		}
+	}
+	return r.gate.Len() > 0
+}
+
+// answered reports whether the replica answered the request, and not with an error, so that it has computed its
+// prompt.
+func (d *Decision) answered(end Outcome) bool { return end == Answered && d.Status < 300 }
+
+// worked reports whether the request's end is a sign that its replica works. The headers of an event stream come
+// before any work, and its end may be the client's: they are a sign only while no token counter tells better.
+func (d *Decision) worked(now time.Time, end Outcome) bool {
+	return d.answered(end) && !(d.Events && d.lease.Replica.Counted(now))
+}
+
+// unavailable reports whether the answer says that nothing is there to answer: the replica's own word, or
+// Envoy's for one that it could not reach.
+func (d *Decision) unavailable() bool {
+	return d.Status == 502 || d.Status == 503 || d.Status == 504
+}
+
+// Serve tells the router which replica answered, and sets the Decision's Served. The lease moves there when it
+// was not the one picked. When Envoy's retry took the second, the first has failed.
+func (r *Router) Serve(now time.Time, d *Decision, endpoint string) {
+	d.Served = d.served(endpoint)
+	at := r.pool.Replica(endpoint)
+	if d.Served == First || d.Served == Unknown || at == nil {
+		return
+	}
+	load := d.query.LoadOn(at.Slot)
+	if r.move(now, d, at, load) {
+		d.unpin(false, false)
+		d.pin(at, load)
+	}
+}
+
+// move reports whether the lease had to move: not when the request has ended, nor when it is there already.
+func (r *Router) move(now time.Time, d *Decision, at *pool.Replica, load pool.Load) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d.ended || d.lease.Replica == at {
+		return false
+	}
+	if d.Served == Second {
+		d.lease.Replica.Fail(now)
+	}
+	d.lease.Release(now, false)
+	r.pool.Charge(now, &d.lease, at, load)
+	return true
+}
+
+// Observe takes a scrape of the replica at endpoint.
+func (r *Router) Observe(now time.Time, endpoint string, s pool.Sample) {
+	if at := r.pool.Replica(endpoint); at != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		at.Observe(now, s)
+	}
+}
+
+// Refuse notes that the host at endpoint refused a connection.
+func (r *Router) Refuse(now time.Time, endpoint string) {
+	if at := r.pool.Replica(endpoint); at != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		at.Refuse(now)
+	}
+}
