@@ -40,9 +40,11 @@ func serve(ctx context.Context, b *bootstrap.Bootstrap, log *slog.Logger) error 
 	rest, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
-	context.AfterFunc(ctx, func() {
+	group.Go(func() error {
+		<-ctx.Done()
 		adm.SetReady(false)
 		log.Info("stopping: requests under way go on, new ones are served until Envoy has noticed")
+		return nil
 	})
 	group.Go(func() error { return adm.Run(rest) })
 	group.Go(func() error { return scraper.Run(rest) })
