@@ -92,10 +92,11 @@ func Best(now time.Time, p *pool.Pool, q *Query) Choice {
 	m := knee.Miss(mean, p.Work())
 	first, second := -1, -1
 	var least, next float64
+	formula := !q.Rule.requests && !q.Rule.alone
 	for i := range views {
 		c := cost(&views[i], q.priced(i), q.Output, m)
-		if q.Rule.requests || q.Rule.alone {
-			c = q.Rule.cost(&views[i], q.priced(i), p)
+		if !formula {
+			c = q.Rule.cost(p.Replicas[i], q.priced(i), p)
 		}
 		if views[i].Down {
 			c += downCost
@@ -130,10 +131,10 @@ func cost(v *pool.View, u, out, m float64) float64 {
 
 // cost is what takes the formula's place where the rule balances on something else. A token costs the same on all
 // replicas, as the length of a step is load too.
-func (r Rule) cost(v *pool.View, u float64, p *pool.Pool) float64 {
+func (r Rule) cost(at *pool.Replica, u float64, p *pool.Pool) float64 {
 	own := u * p.Config.PerPromptToken.Seconds()
 	if r.requests {
-		own += float64(v.Leases) * p.Work()
+		own += float64(at.Leases()) * p.Work()
 	}
 	return own
 }

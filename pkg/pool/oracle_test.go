@@ -160,7 +160,7 @@ func (s *slowReplica) observe(now time.Time, m Sample) {
 
 func (s *slowReplica) view(now time.Time, pinned int) View {
 	s.advance(now)
-	v := View{Decode: s.decode(), Prefill: s.prefill(), Free: len(s.live) < s.cfg.Seats, Leases: len(s.live)}
+	v := View{Decode: s.decode(), Prefill: s.prefill(), Free: len(s.live) < s.cfg.Seats}
 	failing, until := s.health()
 	v.Down = failing && (now.Before(until) || s.trial() != nil)
 	sent := 0.0
@@ -183,8 +183,7 @@ func (s *slowReplica) view(now time.Time, pinned int) View {
 func sameView(a, b View) bool {
 	close := func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 }
 	return close(a.Backlog, b.Backlog) && close(a.Wait, b.Wait) && close(a.Decode, b.Decode) &&
-		close(a.Prefill, b.Prefill) && close(a.Tau, b.Tau) && close(a.KV, b.KV) && a.Free == b.Free &&
-		a.Leases == b.Leases && a.Down == b.Down
+		close(a.Prefill, b.Prefill) && close(a.Tau, b.Tau) && close(a.KV, b.KV) && a.Free == b.Free && a.Down == b.Down
 }
 
 // pair is one lease in both models, and its blocks in the index.

@@ -55,7 +55,6 @@ type View struct {
 	Wait    float64 // V*P, seconds
 	Behind  float64 // seconds that those who wait for it add (Queue), and the wait for a seat and KV
 	Tau     float64 // the knee's backlog, seconds
-	Leases  int     // live
 	KV      float64 // share of usable KV in use; may pass 1, as what was sent is an estimate
 	Free    bool    // a seat is free
 	Down    bool    // it fails: to be picked only if all do
@@ -76,7 +75,6 @@ func (r *Replica) view(now time.Time, v *View) {
 	v.Decode, v.Prefill, v.Tau = r.decode, r.prefill, r.tau
 	v.Wait = v.Backlog * r.prefill
 	v.KV = r.kv(now)
-	v.Leases = r.leases
 	v.Free = r.leases < r.seats
 	v.Down = r.health.failing() && r.down(now)
 }
@@ -124,6 +122,9 @@ func (r *Replica) Opens(now time.Time, v View, wait, kv float64) (at time.Time, 
 	}
 	return at, true
 }
+
+// Leases is how many are live on the replica.
+func (r *Replica) Leases() int { return r.leases }
 
 // Drains returns how long from now the backlog takes to fall below wait seconds, and ok = false when time
 // alone does not bring it there: the replica shows no progress.
