@@ -13,7 +13,7 @@ var three = []Class{
 	{Name: "later", Deadline: 10 * time.Minute, Bulk: true},
 }
 
-// cases F5 and F7.
+// llmd-router PR#2123 (who may lengthen a deadline) and llm-d-async PR#380 (whose word a class is).
 func TestClassify(t *testing.T) {
 	long := strings.Repeat("x", 8<<10)
 	for _, c := range []struct {
