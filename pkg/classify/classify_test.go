@@ -106,7 +106,7 @@ func TestTrustedClass(t *testing.T) {
 	}
 }
 
-// cases F5 where a client may ask for more than the class's own deadline. Asked says that it did, and gets no slack.
+// llmd-router PR#2123 where a client may ask for more than the class's own deadline. Asked says that it did, and gets no slack.
 func TestMaxDeadline(t *testing.T) {
 	classes := []Class{
 		{Name: "now", Deadline: 10 * time.Second, MaxDeadline: 40 * time.Second},

@@ -59,7 +59,7 @@ func (f *fake) inOrder(m mode, names string, name func(c *call, name string) []s
 	return order.String()
 }
 
-// TestFlow is case F7: tenants share by the source that is configured, and by nothing else that a client sends.
+// TestFlow is llm-d-async PR#380: tenants share by the source that is configured, and by nothing else that a client sends.
 func TestFlow(t *testing.T) {
 	const came = "aaaabbc"
 	header := func(names ...string) func(*call, string) []string {

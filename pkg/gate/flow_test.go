@@ -104,7 +104,7 @@ func TestNewFlowHasNoCredit(t *testing.T) {
 	next(1, "b")
 }
 
-// cases F7: of a thousand times as many flows as are told apart the rest share one, and nobody is lost.
+// llm-d-async PR#380: of a thousand times as many flows as are told apart the rest share one, and nobody is lost.
 func TestManyFlows(t *testing.T) {
 	w, free := flowWorld(t)
 	const n = 3000

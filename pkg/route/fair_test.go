@@ -62,7 +62,7 @@ func TestTenantsShareInTokens(t *testing.T) {
 	}
 }
 
-// cases F7: tenants count where their source is trusted. A client that names a thousand of them while no source is set
+// llm-d-async PR#380: tenants count where their source is trusted. A client that names a thousand of them while no source is set
 // (the edge then leaves Flow empty) gets what it would get without: first come, first served.
 func TestTenantsWithoutSource(t *testing.T) {
 	p := tenants(t, always(""), always(""))
@@ -78,7 +78,7 @@ func TestTenantsWithoutSource(t *testing.T) {
 	}
 }
 
-// cases F2: the gate stays closed for longer than anything could forget, one held request for each tenant and no arrival.
+// GAIE#1982: the gate stays closed for longer than anything could forget, one held request for each tenant and no arrival.
 // Each is dispatched when it opens.
 func TestNobodyIsForgotten(t *testing.T) {
 	cfg := Default()
