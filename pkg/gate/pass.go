@@ -45,7 +45,7 @@ func (g *Gate) openForBulk(now time.Time) bool {
 	views, _ := g.pool.Views(now)
 	for i, r := range g.pool.Replicas {
 		v := &views[i]
-		if (!g.knee || v.Below()) && v.Wait < bulkWait*v.Tau && v.KV <= bulkKV && (all < k || g.pool.BulkElsewhere(now, r) < k) {
+		if (!g.knee || v.Below()) && v.Wait < bulkWait*v.Tau && v.KV <= bulkKV && (all < k || all == k && r.HoldsBulk()) {
 			return true
 		}
 	}

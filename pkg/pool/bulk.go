@@ -74,6 +74,9 @@ func (p *Pool) BulkElsewhere(now time.Time, r *Replica) (n int) {
 	return n
 }
 
+// HoldsBulk reports whether r held bulk that was not yet prefilled at its last event; BulkElsewhere brings it up to now.
+func (r *Replica) HoldsBulk() bool { return r.bulk > 0 }
+
 // BulkDrains returns how long from now until the first replica but r has prefilled its bulk. ok is false when
 // there is none, or none that shows progress.
 func (p *Pool) BulkDrains(now time.Time, r *Replica) (d time.Duration, ok bool) {
