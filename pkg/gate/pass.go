@@ -52,7 +52,10 @@ func (g *Gate) openForBulk(now time.Time) bool {
 	for i, r := range g.pool.Replicas {
 		g.wakeFor(now, r, views[i], bulkWait*views[i].Tau, bulkKV)
 	}
-	g.waitForBulk(now, nil)
+	if all > k { // those that hold bulk themselves have one less elsewhere
+		all--
+	}
+	g.waitForBulk(now, nil, all)
 	return false
 }
 
@@ -126,7 +129,7 @@ func (g *Gate) wait(now time.Time, t *Ticket, r *pool.Replica, v pool.View, owed
 	if g.classes[t.Class].Bulk && !owed {
 		limit, kv = limit*bulkWait, max(bulkKV-t.Need, 0)
 		if v.Wait < limit {
-			g.waitForBulk(now, r)
+			g.waitForBulk(now, r, g.pool.BulkElsewhere(now, r))
 		}
 	}
 	g.wakeFor(now, r, v, limit, kv)
@@ -146,9 +149,8 @@ func (g *Gate) wakeFor(now time.Time, r *pool.Replica, v pool.View, wait, kv flo
 	}
 }
 
-// waitForBulk is the wait until one replica less than now may hold bulk beside r, or k is one more.
-func (g *Gate) waitForBulk(now time.Time, r *pool.Replica) {
-	n := g.pool.BulkElsewhere(now, r)
+// waitForBulk is the wait until fewer than the n replicas beside r hold bulk, or more than n may.
+func (g *Gate) waitForBulk(now time.Time, r *pool.Replica, n int) {
 	if n < g.pool.BulkReplicas(now) {
 		return
 	}
