@@ -87,7 +87,7 @@ const (
 	// earlyEnd is how soon after an event stream's headers no model's answer can be over.
 	earlyEnd = 50 * time.Millisecond
 	// earlyMany is the early ends from which on they are no client's whim, if they are most of all.
-	earlyMany = 10
+	earlyMany = 100
 )
 
 // eventStream counts an event stream whose ext_proc stream ended so long after its headers, and warns once when

@@ -14,9 +14,9 @@ func TestEarlyWarning(t *testing.T) {
 	for name, tc := range map[string]struct {
 		early, late, want int
 	}{
-		"all end early":  {early: 30, want: 1},
+		"all end early":  {early: 3 * earlyMany, want: 1},
 		"too few to say": {early: earlyMany - 1},
-		"a third":        {early: 15, late: 30},
+		"a third":        {early: 2 * earlyMany, late: 4 * earlyMany},
 		"none":           {late: 30},
 	} {
 		var out bytes.Buffer

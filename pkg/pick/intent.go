@@ -13,7 +13,8 @@ type Config struct {
 	//
 	//	pending_tokens   the cost of the package comment
 	//	requests         each live request weighs as much as the mean request's prefill
-	//	none             only the request's own prefill counts
+	//	none             only the request's own prefill counts: with the knee kept, all who share a prefix wait
+	//	                 for the one replica that holds it, however idle the others are
 	BalanceOn string `yaml:"balance_on"`
 	// Affinity is what draws a request to a replica.
 	//

@@ -6,8 +6,8 @@ import "time"
 // this, a replica that fails at once is the cheapest of all, as nothing ever waits there.
 //
 //	failure   an answer of 502, 503 or 504, its own or Envoy's for it; a retry that another replica had to serve;
-//	          a token counter that stands still for longer than the backlog explains, or no sign of work for
-//	          as long when a client gives up before the answer has begun
+//	          a token counter that stands still for longer than its longest prompt explains, or no sign of work
+//	          for as long when a client gives up that waited as long itself
 //	success   a token counter that moves; an answer to the end
 //
 // Two failures with no success between, or one refused connection, take a replica out for a second, twice as
@@ -68,8 +68,17 @@ func (r *Replica) down(now time.Time) bool {
 	return h.failing() && (now.Before(h.until) || h.trial != nil)
 }
 
-// Stalled reports whether the replica shows no progress for longer than its backlog explains: a long prompt alone
-// moves no counter until it is done. One that fails already stalls again only on its trial.
+// explained is how many times its own prefill time a prompt may take, beyond Patience, before its silence counts
+// against the replica: a profile that is half as slow as the replica, and its work beside others.
+const explained = 4
+
+// Explains is the silence that a prompt with so many uncached tokens explains: no counter moves until it is done.
+func (r *Replica) Explains(uncached float64) time.Duration {
+	return max(time.Duration(explained*uncached*r.prefill*float64(time.Second)), Patience)
+}
+
+// Stalled reports whether the replica shows no progress for longer than the longest prompt explains that came since
+// it last did, or was still to be computed then. One that fails already stalls again only on its trial.
 func (r *Replica) Stalled(now time.Time) bool {
 	h := &r.health
 	if r.leases == 0 || h.failing() && h.trial == nil {
@@ -79,8 +88,7 @@ func (r *Replica) Stalled(now time.Time) bool {
 	if begun := h.tried.Add(Patience); h.trial != nil && begun.After(since) {
 		since = begun
 	}
-	rest := time.Duration(2 * r.backlog * r.prefill * float64(time.Second))
-	return now.After(since.Add(max(rest, Patience)))
+	return now.After(since.Add(r.Explains(r.longest)))
 }
 
 // Counted reports whether the replica's token counter is known and fresh, so that it alone tells of progress.

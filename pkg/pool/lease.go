@@ -28,6 +28,7 @@ func (r *Replica) charge(now time.Time, l *Lease, q Load) {
 	if r.leases == 0 {
 		r.begin(now)
 	}
+	r.longest = max(r.longest, q.Uncached)
 	r.leases++
 	r.context += q.Prompt + q.Output/2
 	r.output += q.Output

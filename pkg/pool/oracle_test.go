@@ -16,6 +16,7 @@ type slowReplica struct {
 	live     []*slowLease // in order of charge
 	at       time.Time
 	progress time.Time
+	longest  float64 // prompt since then, or to come then
 	tokens   float64 // the last counter seen; -1: none
 	kv       float64 // the last scrape's gauge; -1: none
 	scraped  time.Time
@@ -64,14 +65,24 @@ func (s *slowReplica) trial() *slowLease {
 }
 
 func (s *slowReplica) success(now time.Time) {
-	s.progress, s.log = now, nil
+	s.progress, s.log, s.longest = now, nil, s.toCome()
 	for _, l := range s.live {
 		l.trial = false
 	}
 }
 
-// stalled: silence of three seconds, and then of three more or twice the backlog. A failing replica's begins anew
-// with its trial.
+// toCome is the longest prompt that is not yet computed.
+func (s *slowReplica) toCome() (longest float64) {
+	for _, l := range s.live {
+		if l.left >= 1 {
+			longest = max(longest, l.u)
+		}
+	}
+	return longest
+}
+
+// stalled: silence of three seconds, and then of three more or four times the longest prompt that came since, or was
+// to come then. A failing replica's begins anew with its trial.
 func (s *slowReplica) stalled(now time.Time) bool {
 	last, trial := s.progress, s.trial()
 	if failing, _ := s.health(); len(s.live) == 0 || failing && trial == nil {
@@ -80,11 +91,7 @@ func (s *slowReplica) stalled(now time.Time) bool {
 	if trial != nil && trial.at.After(last) {
 		last = trial.at
 	}
-	backlog := 0.0
-	for _, l := range s.live {
-		backlog += l.left
-	}
-	return now.Sub(last).Seconds() > 3+max(3, 2*backlog*s.prefill())
+	return now.Sub(last).Seconds() > 3+max(3, 4*s.longest*s.prefill())
 }
 
 func (s *slowReplica) decode() float64 {
@@ -118,8 +125,9 @@ func (s *slowReplica) advance(now time.Time) {
 func (s *slowReplica) charge(now time.Time, q Load) *slowLease {
 	s.advance(now)
 	if len(s.live) == 0 {
-		s.progress = now
+		s.progress, s.longest = now, 0
 	}
+	s.longest = max(s.longest, q.Uncached)
 	l := &slowLease{u: q.Uncached, left: q.Uncached, prompt: q.Prompt, out: q.Output, bulk: q.Bulk, at: now}
 	failing, _ := s.health()
 	l.trial = failing && s.trial() == nil

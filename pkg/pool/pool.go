@@ -112,6 +112,7 @@ type Replica struct {
 	tau      float64
 	leases   int
 	health   health  // beside leases: a look at all of a large pool's replicas reads few cache lines of each
+	longest  float64 // uncached tokens of the longest prompt since the last progress, or not yet computed then
 	context  float64 // tokens that live leases hold on average: prompt and half of the answer
 	output   float64 // tokens that live leases are expected to generate
 	sent     float64 // tokens of KV (u + out) of live leases charged since the last KV gauge
@@ -163,7 +164,15 @@ func (r *Replica) progress(now time.Time) {
 }
 
 // begin gives the replica Patience to show progress.
-func (r *Replica) begin(now time.Time) { r.patience = now.Add(Patience) }
+func (r *Replica) begin(now time.Time) {
+	r.patience = now.Add(Patience)
+	r.longest = 0
+	for l := r.oldest; l != nil; l = l.newer {
+		if l.left >= 1 { // a whole token
+			r.longest = max(r.longest, l.Load.Uncached)
+		}
+	}
+}
 
 // pace takes the replica's rates for the leases that it has now.
 func (r *Replica) pace() {

@@ -31,13 +31,19 @@ func (r *Router) finish(now time.Time, d *Decision, end Outcome) (held bool) {
 	case d.State == Picked:
 		d.Outcome = end
 		at := d.lease.Replica
-		failed := d.unavailable() || end == Unanswered && at.Stalled(now)
+		failed := d.unavailable() || end == Unanswered && at.Stalled(now) && d.overdue(now)
 		d.lease.Release(now, d.worked(now, end))
 		if failed {
 			at.Fail(now)
 		}
 	}
 	return r.gate.Len() > 0
+}
+
+// overdue reports whether a request waited for its answer for longer than its own prompt explains: a client that leaves
+// at once says nothing of the replica.
+func (d *Decision) overdue(now time.Time) bool {
+	return now.Sub(d.Arrived.Add(d.Wait)) > pool.Patience+d.lease.Replica.Explains(d.lease.Load.Uncached)
 }
 
 // answered reports whether the replica answered the request, and not with an error, so that it has computed its
