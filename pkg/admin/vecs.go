@@ -32,7 +32,7 @@ func newVecs(reg prometheus.Registerer) *vecs {
 		parse:     counter("weir_parse_total", "Requests by API and by why the prompt was not read; reason none: it was.", "pool", "api", "reason"),
 		picks:     counter("weir_picks_total", "Requests by the replica picked first.", "pool", "endpoint"),
 		served:    counter("weir_served_total", "Picked requests by which of the picked replicas served them; other: neither.", "pool", "match"),
-		responses: counter("weir_responses_total", "Answers of replicas by class of HTTP status.", "pool", "code"),
+		responses: counter("weir_responses_total", "Answers by class of HTTP status: those of replicas, and of Envoy where a replica could not be reached.", "pool", "code"),
 	}
 }
 

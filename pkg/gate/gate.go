@@ -1,4 +1,4 @@
-// Package gate admits, holds or sheds requests. It is patient: a ticket waits for the replica of least cost,
+// Package gate admits, holds or refuses requests. It is patient: a ticket waits for the replica of least cost,
 // and never goes to a dearer one because that one is free, which would send warm requests cold, make more
 // work and collapse the pool (DESIGN.md, section 4).
 //
@@ -94,9 +94,9 @@ type Gate struct {
 	charge func(now time.Time, t *Ticket)
 }
 
-// New returns an empty gate before p. knee false is the rule without the knee: only bulk waits. best finds the replica of least cost for a ticket and sets its Need, and
-// charge puts the ticket's load on the replica that best named last. Both run inside the caller's critical
-// section.
+// New returns an empty gate before p. knee false is the rule without the knee: only bulk waits. best finds the
+// replica of least cost for a ticket and sets its Need and Work, and charge puts the ticket's load on the replica
+// that best named last. Both run inside the caller's critical section.
 func New(classes []Class, knee bool, p *pool.Pool,
 	best func(time.Time, *Ticket) (*pool.Replica, pool.View), charge func(time.Time, *Ticket)) *Gate {
 	g := &Gate{

@@ -12,7 +12,7 @@ import (
 func (g *Gate) Release(now time.Time) *Ticket {
 	g.next = time.Time{}
 	t := g.expire(now)
-	if t == nil && g.open(now) {
+	if t == nil && g.held > 0 && g.open(now) {
 		t = g.releaseFirst(now)
 	}
 	if t != nil {
@@ -24,8 +24,8 @@ func (g *Gate) Release(now time.Time) *Ticket {
 // open reports whether any replica is below its knee: without one nobody can go, and no ticket needs a look. That is
 // the usual state of a full pool, and costs one look at each replica.
 func (g *Gate) open(now time.Time) bool {
-	if !g.knee || g.held == 0 {
-		return !g.knee
+	if !g.knee {
+		return true
 	}
 	views, _ := g.pool.Views(now)
 	for i := range views {

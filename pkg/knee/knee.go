@@ -29,8 +29,8 @@ func (r Rates) Prefill(d float64) float64 {
 	return r.Token + d/r.Chunk
 }
 
-// minTau is the least backlog, in seconds, that a replica may hold below its knee. Below 0.5 s, about a
-// full chunk of the 32B profile, short prompts leave bubbles between two scrapes; from there to 4 s nothing changes (DESIGN.md 4).
+// minTau is the least backlog, in seconds, that a replica may hold below its knee. Below 0.5 s, about a full chunk of
+// the 32B profile, short prompts leave bubbles between two scrapes; from there to 4 s nothing changes (DESIGN.md 4).
 const minTau = 0.5
 
 // Tau is the backlog, in seconds, at which a replica with steps of d seconds reaches its knee: room for two

@@ -3,9 +3,9 @@
 //	cost(r) = V*P + Q + u*P*m + wOut*out*D + wKV*D*k/(1-k)
 //
 // V*P is the wait behind the backlog, Q that behind those who wait at the gate for r and for a seat and KV there
-// (pool.View.Behind), and u*P the request's own prefill: with m = 1 their sum is its time to first token. m prices a cache miss by the delay it imposes on those behind (knee.Miss): idle,
-// TTFT decides; as backlog grows affinity hardens by itself. The two small terms spread long answers and
-// keep off full caches.
+// (pool.View.Behind), and u*P the request's own prefill: with m = 1 their sum is its time to first token. m prices a
+// cache miss by the delay it imposes on those behind (knee.Miss): idle, TTFT decides; as backlog grows affinity
+// hardens by itself. The two small terms spread long answers and keep off full caches.
 package pick
 
 import (
@@ -94,8 +94,10 @@ func Best(now time.Time, p *pool.Pool, q *Query) Choice {
 	var least, next float64
 	formula := !q.Rule.requests && !q.Rule.alone
 	for i := range views {
-		c := cost(&views[i], q.priced(i), q.Output, m)
-		if !formula {
+		var c float64
+		if formula {
+			c = cost(&views[i], q.priced(i), q.Output, m)
+		} else {
 			c = q.Rule.cost(p.Replicas[i], q.priced(i), p)
 		}
 		if views[i].Down {

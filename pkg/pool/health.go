@@ -69,7 +69,8 @@ func (r *Replica) down(now time.Time) bool {
 }
 
 // explained is how many times its own prefill time a prompt may take, beyond Patience, before its silence counts
-// against the replica: a profile that is half as slow as the replica, and its work beside others.
+// against the replica, as the replica may be slower than its profile and has work beside it: one three times as slow
+// was taken for hung by a factor of two.
 const explained = 4
 
 // Explains is the silence that a prompt with so many uncached tokens explains: no counter moves until it is done.

@@ -24,7 +24,7 @@ const (
 	LeftHeld                  // the client left, or Envoy gave up, while held
 	LeftBody                  // the stream ended before the body was complete
 	Late                      // refused: the deadline passed at the gate
-	Full                      // refused: the gate was full
+	Full                      // refused: its class was full
 	TooLarge                  // refused: the body passed the limit
 	NoReplica                 // refused: the pool has no replica
 	NoPool                    // passed on without a pick: weir does not know the cluster
@@ -83,8 +83,9 @@ func Unrouted(pool string, now time.Time, o Outcome) *Decision {
 	return &Decision{Pool: pool, Arrived: now, State: Refused, Outcome: o, ended: true}
 }
 
-// Decision is everything weir decided about one request. Its exported fields are stable once State is Picked
-// or Refused; a Held one belongs to the router until Ready is closed.
+// Decision is everything weir decided about one request, and how that ended. A Held one belongs to the router until
+// Ready is closed. From then on only Outcome, Status, Served and Events change, by the goroutine that calls Serve and
+// Done.
 type Decision struct {
 	Pool    string
 	Class   string

@@ -26,7 +26,6 @@ type scened struct {
 	at     time.Time // of its end
 	output float64
 	name   string
-	came   time.Time
 	state  func(name string, waited float64, o Outcome)
 }
 
@@ -108,7 +107,7 @@ func (s *scene) begin(x *scened) {
 }
 
 func (s *scene) send(name string, q *Request, output float64, state func(string, float64, Outcome)) {
-	x := &scened{d: s.r.Route(s.now, q), output: output, name: name, came: s.now, state: state}
+	x := &scened{d: s.r.Route(s.now, q), output: output, name: name, state: state}
 	if x.d.Ready() != nil {
 		s.waiting = append(s.waiting, x)
 		s.r.Release(s.now)
