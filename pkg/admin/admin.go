@@ -43,7 +43,7 @@ func New(addr string, routers []*route.Router, log *slog.Logger) *Admin {
 	a := &Admin{addr: addr, routers: routers, log: log, registry: prometheus.NewRegistry()}
 	a.requests = newRequests(a.registry, a.stats())
 	a.registry.MustRegister(
-		replicas{a.stats}, buildInfo(),
+		replicas{a.stats}, gates{a.gates}, buildInfo(),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return a
@@ -55,6 +55,16 @@ func (a *Admin) stats() []route.Stats {
 	all := make([]route.Stats, len(a.routers))
 	for i, r := range a.routers {
 		all[i] = r.Stats(now)
+	}
+	return all
+}
+
+// gates is the state of the routers' gates now, with so many of those that go next.
+func (a *Admin) gates(heads int) []route.GateStats {
+	now := time.Now()
+	all := make([]route.GateStats, len(a.routers))
+	for i, r := range a.routers {
+		all[i] = r.GateStats(now, heads)
 	}
 	return all
 }

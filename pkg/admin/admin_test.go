@@ -101,6 +101,10 @@ func TestRecordCountsARequest(t *testing.T) {
 	d.Choice.Matched, d.Choice.Load.Uncached = 3, 100
 	a.Record(d)
 	got := changed(before, values(scrape(t, a)))
+	if owed := got["weir_gate_owed_tokens class=bulk pool=llm"]; owed >= 0 { // it had more than its share
+		t.Errorf("bulk is owed %v tokens", owed)
+	}
+	delete(got, "weir_gate_owed_tokens class=bulk pool=llm")
 	want := map[string]float64{
 		"weir_requests_total class=bulk outcome=answered pool=llm":           1,
 		"weir_gate_wait_seconds class=bulk pool=llm":                         1,

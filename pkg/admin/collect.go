@@ -54,7 +54,6 @@ func replicaDesc(name, help string) *prometheus.Desc {
 }
 
 var (
-	heldDesc    = prometheus.NewDesc("weir_held", "Requests held at the gate.", []string{"pool", "class"}, nil)
 	leasesDesc  = replicaDesc("leases", "Requests that weir sent to the replica and that have not ended.")
 	pendingDesc = replicaDesc("pending_tokens", "Tokens ahead of a new request: uncached prompt tokens not yet drained, and expected answers.")
 	waitDesc    = replicaDesc("wait_seconds", "Estimated time until the replica has drained its uncached prompt tokens.")
@@ -66,16 +65,13 @@ var (
 )
 
 func (replicas) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{heldDesc, leasesDesc, pendingDesc, waitDesc, kvDesc, belowDesc, downDesc, ageDesc, staleDesc} {
+	for _, d := range []*prometheus.Desc{leasesDesc, pendingDesc, waitDesc, kvDesc, belowDesc, downDesc, ageDesc, staleDesc} {
 		ch <- d
 	}
 }
 
 func (c replicas) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range c.stats() {
-		for class, n := range s.Held {
-			ch <- metric(heldDesc, prometheus.GaugeValue, float64(n), s.Pool, class)
-		}
 		for _, r := range s.Replicas {
 			gauge := func(d *prometheus.Desc, v float64) { ch <- metric(d, prometheus.GaugeValue, v, s.Pool, r.Endpoint) }
 			gauge(leasesDesc, float64(r.Leases))

@@ -15,6 +15,7 @@ const index = `weir
 /healthz     200 while the process serves
 /readyz      200 while weir takes requests; 503 with the reasons before that and while it drains
 /debug/pool  live state of each pool and replica, JSON
+/debug/gate  who waits, by class, and what the next of them wait for, JSON
 `
 
 // maxScrapes bounds the metrics pages that are made at once.
@@ -30,7 +31,8 @@ func (a *Admin) handler() http.Handler {
 	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("GET /readyz", a.readyz)
-	mux.HandleFunc("GET /debug/pool", a.debugPool)
+	mux.HandleFunc("GET /debug/pool", func(w http.ResponseWriter, _ *http.Request) { a.json(w, a.stats()) })
+	mux.HandleFunc("GET /debug/gate", func(w http.ResponseWriter, _ *http.Request) { a.json(w, a.gates(heads)) })
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, index) })
 	return mux
 }
@@ -67,11 +69,14 @@ func (a *Admin) unready() (why []string) {
 	return why
 }
 
-// debugPool answers with an array of route.Stats, one per pool.
-func (a *Admin) debugPool(w http.ResponseWriter, _ *http.Request) {
-	body, err := json.MarshalIndent(a.stats(), "", "  ")
+// heads is the requests of each class that /debug/gate shows.
+const heads = 8
+
+// json answers with an array, one element per pool.
+func (a *Admin) json(w http.ResponseWriter, v any) {
+	body, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		a.log.Error("debug/pool cannot be written", "err", err)
+		a.log.Error("a debug page cannot be written", "err", err)
 		text(w, http.StatusInternalServerError, "the state cannot be written as JSON: see the log\n")
 		return
 	}

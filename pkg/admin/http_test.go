@@ -90,7 +90,7 @@ func TestDebugPool(t *testing.T) {
 
 func TestPathsAndMethods(t *testing.T) {
 	a := newAdmin(router("llm", 1))
-	for _, path := range []string{"/", "/metrics", "/healthz", "/readyz", "/debug/pool"} {
+	for _, path := range []string{"/", "/metrics", "/healthz", "/readyz", "/debug/pool", "/debug/gate"} {
 		_, index := get(t, a, http.MethodGet, "/")
 		if !strings.Contains(index, path) {
 			t.Errorf("the index does not list %s", path)

@@ -30,6 +30,8 @@ var (
 	// waitBuckets go from a hold that nobody notices, over half a second, the least tau, to five minutes, the
 	// default bound of a hold.
 	waitBuckets = []float64{0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+	// ratioBuckets have a prediction within a quarter in the two in the middle.
+	ratioBuckets = []float64{0.25, 0.5, 0.8, 1, 1.25, 2, 4}
 	// tokenBuckets go from half a block to the longest context in wide use, by powers of four.
 	tokenBuckets = prometheus.ExponentialBuckets(32, 4, 7)
 )
@@ -54,8 +56,8 @@ type poolCounts struct {
 }
 
 type classCounts struct {
-	wait     prometheus.Observer
-	outcomes map[route.Outcome]prometheus.Counter
+	wait, ratio prometheus.Observer
+	outcomes    map[route.Outcome]prometheus.Counter
 }
 
 // newRequests makes the metrics of the pools, classes and endpoints in stats and registers them.
@@ -87,6 +89,9 @@ func (r *requests) record(d *route.Decision) {
 		p.parsed(&d.Prompt)
 		if d.Outcome != route.NoReplica {
 			c.wait.Observe(d.Wait.Seconds())
+		}
+		if d.Predicted() > 0 && (d.State == route.Picked || d.Outcome == route.Late) {
+			c.ratio.Observe(float64(d.Wait) / float64(d.Predicted()))
 		}
 	}
 	if d.State == route.Picked {

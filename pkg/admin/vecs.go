@@ -9,7 +9,7 @@ import (
 // vecs are the request metrics before their labels are filled in.
 type vecs struct {
 	requests, matched, uncached, parse, picks, served, responses *prometheus.CounterVec
-	wait, prompt                                                 *prometheus.HistogramVec
+	wait, ratio, prompt                                          *prometheus.HistogramVec
 }
 
 func newVecs(reg prometheus.Registerer) *vecs {
@@ -26,6 +26,7 @@ func newVecs(reg prometheus.Registerer) *vecs {
 	return &vecs{
 		requests:  counter("weir_requests_total", "Requests that ended, each with exactly one outcome.", "pool", "class", "outcome"),
 		wait:      histogram("weir_gate_wait_seconds", "Time from a request's whole body to its pick, refusal or leaving.", waitBuckets, "pool", "class"),
+		ratio:     histogram("weir_gate_wait_ratio", "Wait at the gate over what was predicted, of requests with a prediction that were picked or refused at their deadline.", ratioBuckets, "pool", "class"),
 		prompt:    histogram("weir_prompt_tokens", "Estimated prompt tokens of a request.", tokenBuckets, "pool"),
 		matched:   counter("weir_matched_tokens_total", "Prompt tokens that the picked replica was believed to hold in its prefix cache.", "pool"),
 		uncached:  counter("weir_uncached_tokens_total", "Prompt tokens that the picked replica was charged for.", "pool"),
@@ -65,7 +66,10 @@ func (v *vecs) pool(s route.Stats) *poolCounts {
 }
 
 func (v *vecs) class(pool, class string) *classCounts {
-	c := &classCounts{wait: v.wait.WithLabelValues(pool, class), outcomes: map[route.Outcome]prometheus.Counter{}}
+	c := &classCounts{
+		wait: v.wait.WithLabelValues(pool, class), ratio: v.ratio.WithLabelValues(pool, class),
+		outcomes: map[route.Outcome]prometheus.Counter{},
+	}
 	for _, o := range route.Outcomes() {
 		c.outcomes[o] = v.requests.WithLabelValues(pool, class, o.String())
 	}

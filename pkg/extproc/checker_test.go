@@ -204,7 +204,7 @@ func (c *checker) metadata(m *extprocv3.ProcessingResponse) error {
 	return nil
 }
 
-// checkRefusal holds an answer of weir's own to what OpenAI's clients read.
+// checkRefusal holds an answer of weir's own to what OpenAI's clients read, or to a line of text for a path of no API.
 func checkRefusal(r *extprocv3.ImmediateResponse) error {
 	code := int(r.GetStatus().GetCode())
 	if !slices.Contains([]int{413, 429, 503}, code) {
@@ -217,11 +217,16 @@ func checkRefusal(r *extprocv3.ImmediateResponse) error {
 		}
 		headers[h.Header.Key] = string(h.Header.RawValue)
 	}
+	for _, h := range []string{"retry-after", "retry-after-ms"} {
+		if _, ok := headers[h]; ok != (code == 429) {
+			return fmt.Errorf("%s %q with %d", h, headers[h], code)
+		}
+	}
+	if headers["content-type"] == "text/plain; charset=utf-8" && bytes.HasSuffix(r.Body, []byte(".\n")) {
+		return nil
+	}
 	if headers["content-type"] != "application/json" {
 		return fmt.Errorf("content-type %q", headers["content-type"])
-	}
-	if _, ok := headers["retry-after"]; ok != (code == 429) {
-		return fmt.Errorf("retry-after %q with %d", headers["retry-after"], code)
 	}
 	var object struct {
 		Error struct {

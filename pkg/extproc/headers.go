@@ -14,9 +14,12 @@ const (
 
 	headerClass    = "x-weir-class"
 	headerDeadline = "x-weir-deadline"
-	metaClass      = "weir-class"
-	metaDeadline   = "weir-deadline"
-	metaPool       = "weir-pool"
+	// headerAnthropic names the version of Anthropic's API that the client speaks.
+	headerAnthropic = "anthropic-version"
+
+	metaClass    = "weir-class"
+	metaDeadline = "weir-deadline"
+	metaPool     = "weir-pool"
 )
 
 // readHeaders fills the request from its headers, its route's gRPC metadata and Envoy's attributes.
@@ -37,6 +40,8 @@ func (st *stream) readHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.HttpH
 			st.req.Class.HeaderDeadline = join(st.req.Class.HeaderDeadline, value)
 		case destination:
 			st.client = true
+		case headerAnthropic:
+			st.anthropic = true
 		}
 		if flow := st.srv.flow; flow.header != "" && v.GetKey() == flow.header {
 			st.req.Flow = cut(join(st.req.Flow, value))

@@ -16,6 +16,8 @@ func record(d *route.Decision) *structpb.Struct {
 	r.text("class", d.Class)
 	r.text("decision", verdict(d))
 	r.number("wait_ms", float64(d.Wait.Microseconds())/1000)
+	r.number("predicted_wait_ms", float64(d.Predicted().Microseconds())/1000)
+	r.text("held_for", d.HeldFor().String())
 	r.number("queue_depth", float64(d.Queued))
 	r.text("api", d.Prompt.API.String())
 	if d.Prompt.Reason != prompt.ReasonNone {

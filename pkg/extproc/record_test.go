@@ -89,6 +89,7 @@ func decisions(t *testing.T) map[string]*route.Decision {
 		all[name] = r.Route(now, &q)
 		now = now.Add(time.Millisecond)
 	}
+	all["shed"] = shed(t)
 	all["unread"] = route.New(route.Default(), replicas.New("p", []string{"[::1]:1"}, cfg)).Route(now, &route.Request{Path: "/v1/chat/completions", Body: []byte("{")})
 	all["no replica"] = route.New(route.Default(), replicas.New("none", nil, cfg)).Route(now, chat)
 	now = now.Add(time.Second)
@@ -103,12 +104,37 @@ func decisions(t *testing.T) map[string]*route.Decision {
 	for d := range maps.Values(all) {
 		outcomes[verdict(d)] = true
 	}
-	for _, v := range []string{"picked", "late", "full", "too_large", "no_replica", "no_pool"} {
+	for _, v := range []string{"picked", "late", "shed", "full", "too_large", "no_replica", "no_pool"} {
 		if !outcomes[v] {
 			t.Errorf("no decision %q", v)
 		}
 	}
 	return all
+}
+
+// shed is a decision against a request that would be late: behind so many others that a replica of one seat takes a tenth of
+// a second for each.
+func shed(t *testing.T) *route.Decision {
+	t.Helper()
+	cfg, _ := replicas.Default(replicas.DefaultProfile)
+	cfg.Seats = 1
+	r := route.New(route.Default(), replicas.New("replicas", []string{"10.0.0.1:1"}, cfg))
+	now := time.Unix(1000, 0)
+	var all []*route.Decision
+	for i := 0; len(all) < 2000; i++ {
+		d := r.Route(now, &route.Request{Path: "/v1/chat/completions", Body: []byte(chatOfBlocks(2))})
+		if d.Outcome == route.Shed {
+			return d
+		}
+		all = append(all, d)
+		if i%4 == 0 { // four come for one that goes
+			r.Done(now, all[i/4], route.Answered)
+			r.Release(now)
+			now = now.Add(time.Second / 10)
+		}
+	}
+	t.Fatal("nobody is shed")
+	return nil
 }
 
 func chatOfBlocks(n int) string {

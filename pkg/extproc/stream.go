@@ -25,6 +25,7 @@ type stream struct {
 	req       route.Request
 	body      []byte // FULL_DUPLEX_STREAMED: what came so far, to be echoed
 	client    bool   // the client sent a destination header: it is removed
+	anthropic bool   // it sent the header of Anthropic's clients
 	started   bool   // request headers were seen
 	decision  *route.Decision
 	echoed    bool      // FULL_DUPLEX_STREAMED: the request side is answered
@@ -207,7 +208,7 @@ func (st *stream) decide(body []byte, reply func(*pass) *extprocv3.ProcessingRes
 		st.pool.poke()
 	}
 	if d.State == route.Refused {
-		return st.rpc.Send(refusal(d))
+		return st.rpc.Send(refusal(d, dialectOf(st.req.Path, st.anthropic)))
 	}
 	return st.rpc.Send(reply(st.passed()))
 }
@@ -242,7 +243,7 @@ const holdSlack = 5 * time.Second
 func (st *stream) tooLarge() error {
 	st.body, st.echoed = nil, true
 	st.decision = route.Unrouted(st.poolName, st.begun, route.TooLarge)
-	return st.rpc.Send(refusal(st.decision))
+	return st.rpc.Send(refusal(st.decision, dialectOf(st.req.Path, st.anthropic)))
 }
 
 // passed is what goes back to Envoy with the reply that lets a request on.

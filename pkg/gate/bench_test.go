@@ -37,7 +37,7 @@ func BenchmarkHeld(b *testing.B) {
 			b.Run(fmt.Sprintf("OfferLeave/%d/flows=%d", n, flows), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if t.state = Offered; w.Offer(at(0), t) != Held || !w.Leave(t) {
+					if t.state = Offered; w.Offer(at(0), t) != Held || !w.Leave(at(0), t) {
 						b.Fatal("not held")
 					}
 				}
@@ -68,7 +68,7 @@ func TestCostGrowsWithTheLogarithm(t *testing.T) {
 			for range 500 {
 				a.state = Offered
 				w.Offer(at(0), a)
-				w.Leave(a)
+				w.Leave(at(0), a)
 			}
 			if d := time.Since(began); least == 0 || d < least {
 				least = d
@@ -96,9 +96,9 @@ func TestMemoryOfTenThousandHeld(t *testing.T) {
 			t.Errorf("%d flows: %.0f bytes a ticket", flows, each)
 		}
 		for _, a := range held {
-			w.Leave(a)
+			w.Leave(at(0), a)
 		}
-		if n := len(w.queues[0].flows); n != 0 {
+		if n := len(w.live[0].flows); n != 0 {
 			t.Errorf("%d flows are left", n)
 		}
 	}

@@ -37,7 +37,7 @@ func TestLookAhead(t *testing.T) {
 	w.release(0, w.offer(0, bulk, 1, 6, Held))
 	states(w, Held, behind, last)
 	// A ticket in front leaves: those behind it come into sight.
-	if !w.Leave(first) {
+	if !w.Leave(at(0), first) {
 		t.Fatal("a held ticket could not leave")
 	}
 	w.release(0, behind, last)
@@ -81,7 +81,7 @@ func TestFull(t *testing.T) {
 	if n, bytes := w.Held(interactive); n != 2 || bytes != 1000 || w.Len() != 4 {
 		t.Errorf("%d held, %d bytes, %d in all", n, bytes, w.Len())
 	}
-	w.Leave(a)
+	w.Leave(at(0), a)
 	if n, bytes := w.Held(interactive); n != 1 || bytes != 400 || w.Len() != 3 {
 		t.Errorf("%d held, %d bytes, %d in all", n, bytes, w.Len())
 	}

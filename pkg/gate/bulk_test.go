@@ -103,6 +103,6 @@ func TestOwedBulkGoesAnywhere(t *testing.T) {
 	w.offer(0, 1, 1, 10, Admitted)
 	third := w.offer(0, 1, 2, 10, Held)
 	w.release(0)
-	w.Gate.owed[1] = 1
+	w.live[1].owed = 1
 	w.release(0, third)
 }

@@ -60,7 +60,7 @@ func TestLeavingCostsNothing(t *testing.T) {
 	w.flow("b", 10)
 	w.flow("a", 10)
 	w.flow("b", 10)
-	w.Leave(gone)
+	w.Leave(at(0), gone)
 	if got := w.order(0, free); got != "abb" {
 		t.Errorf("order %s", got)
 	}
@@ -111,7 +111,7 @@ func TestManyFlows(t *testing.T) {
 	for i := range n {
 		w.flow(fmt.Sprintf("%04d ", i), 10)
 	}
-	if got := len(w.queues[0].flows); got != maxFlows+1 {
+	if got := len(w.live[0].flows); got != maxFlows+1 {
 		t.Errorf("%d flows", got)
 	}
 	w.flow("0000 ", 10)
@@ -120,7 +120,7 @@ func TestManyFlows(t *testing.T) {
 	if len(order) != 5*(n+2) || order[:5] != "1024 " || order[5:10] != "0000 " {
 		t.Errorf("%d tickets, first %q", len(order)/5, order[:min(20, len(order))])
 	}
-	if q := w.queues[0]; len(q.flows) != 0 || q.order.Len() != 0 || q.idle.Len() != 0 || w.Len() != 0 {
+	if q := w.live[0]; len(q.flows) != 0 || q.order.Len() != 0 || q.idle.Len() != 0 || w.Len() != 0 {
 		t.Errorf("%d flows are left", len(q.flows))
 	}
 }

@@ -47,31 +47,41 @@ const (
 	Admitted              // charged to its replica
 	Expired               // its deadline passed at the gate
 	Refused               // its class was full
+	Shed                  // it would expire before its turn
 	Left                  // taken back while held
 )
 
 // Class is what the gate is told of a priority class.
 type Class struct {
-	Bulk  bool
-	Most  int     // tickets held at once
-	Bytes int64   // bytes of their bodies
-	Share float64 // of all tokens admitted while it is held, 0 to 1
+	Name     string // no other class has it
+	Bulk     bool
+	Deadline time.Duration // usual wait of a ticket at most
+	Most     int           // tickets held at once
+	Bytes    int64         // bytes of their bodies
+	Share    float64       // of all tokens admitted while it is held, 0 to 1
 }
 
 // Ticket is a request at the gate. The caller sets the exported fields before Offer.
 type Ticket struct {
-	Class    int       // index into the classes of New
+	Class    int       // index into the classes of New, or of the last Configure
 	Flow     string    // whose it is, among those who share the class
 	Deadline time.Time // it expires then
 	Tokens   float64   // what it costs its flow and its class: prompt and expected answer
 	Bytes    int64     // of its body
 	Owner    any       // what the caller knows it by
 
+	// Predicted is how long it was expected to wait when it came: what goes before it over the rate at which its class
+	// drains. 0: it is the next, or too few were admitted to tell.
+	Predicted time.Duration
+
+	Why Why // it waits, by the last look at it
+
 	// Need is the share of KV that it would take on its best replica, and Work the prompt tokens to be computed
 	// there. best sets both.
 	Need, Work float64
 
 	state State
+	class *class // from Offer on
 	seq   uint64 // order of arrival
 	flow  *flow  // while held
 }
@@ -81,10 +91,9 @@ func (t *Ticket) State() State { return t.state }
 
 // Gate holds the tickets of one pool. Not safe for concurrent use.
 type Gate struct {
-	classes []Class
-	knee    bool      // whether it is kept
-	queues  []*queue  // by class
-	owed    []float64 // by class, tokens
+	classes []*class // the most urgent first
+	live    []*class // of them those that take tickets, as they were configured
+	knee    bool     // whether it is kept
 	pool    *pool.Pool
 	held    int
 	seq     uint64
@@ -99,35 +108,38 @@ type Gate struct {
 // that best named last. Both run inside the caller's critical section.
 func New(classes []Class, knee bool, p *pool.Pool,
 	best func(time.Time, *Ticket) (*pool.Replica, pool.View), charge func(time.Time, *Ticket)) *Gate {
-	g := &Gate{
-		classes: classes, knee: knee, owed: make([]float64, len(classes)), pool: p, best: best, charge: charge,
-	}
-	for range classes {
-		g.queues = append(g.queues, newQueue(maxFlows))
-	}
+	g := &Gate{pool: p, best: best, charge: charge}
+	g.Configure(time.Time{}, classes, knee)
 	return g
 }
 
 // Offer brings a ticket to the gate and returns its state: Admitted at once if nobody goes before it and its
-// replica takes it, Refused if its class is full, else Held. A Held ticket is decided by Release. Next is now if
+// replica takes it, Refused if its class is full, Shed if it would expire before its turn, else Held. A Held ticket is decided by Release. Next is now if
 // the answer to another may have changed: Admitted, it may be what makes a class owed.
 func (g *Gate) Offer(now time.Time, t *Ticket) State {
-	if g.first(t.Class) {
+	c := g.live[t.Class]
+	t.class = c
+	t.Why = Behind
+	if g.first(c) {
 		g.pool.Unqueue()
-		if r, v := g.best(now, t); g.admits(now, t, r, v, false) {
+		r, v := g.best(now, t)
+		if t.Why = g.admits(now, t, r, v, false); t.Why == Nothing {
 			g.admit(now, t, false)
 			return t.state
 		}
 	}
-	q, c := g.queues[t.Class], &g.classes[t.Class]
-	if q.len() >= c.Most || q.bytes+t.Bytes > c.Bytes {
+	if c.len() >= c.Most || c.bytes+t.Bytes > c.Bytes {
 		t.state = Refused
+		return t.state
+	}
+	if t.Predicted, _ = c.predict(now, t); t.Predicted > t.Deadline.Sub(now) {
+		t.state = Shed
 		return t.state
 	}
 	t.state = Held
 	t.seq = g.seq
 	g.seq++
-	q.add(t)
+	c.add(now, t)
 	g.held++
 	g.next = now
 	return t.state
@@ -135,11 +147,13 @@ func (g *Gate) Offer(now time.Time, t *Ticket) State {
 
 // first reports whether no held ticket goes before a new one of the class: none of its own class or a more
 // urgent one, and none that is owed.
-func (g *Gate) first(class int) bool {
-	for c, q := range g.queues {
-		if q.len() > 0 && (c <= class || g.owed[c] > 0) {
+func (g *Gate) first(of *class) bool {
+	before := true
+	for _, c := range g.classes {
+		if c.len() > 0 && (before || c.owed > 0) {
 			return false
 		}
+		before = before && c != of
 	}
 	return true
 }
@@ -151,11 +165,11 @@ func (g *Gate) Next() time.Time { return g.next }
 func (g *Gate) Due(now time.Time) bool { return !g.next.IsZero() && !g.next.After(now) }
 
 // Leave takes a held ticket back. It reports whether the ticket was held.
-func (g *Gate) Leave(t *Ticket) bool {
+func (g *Gate) Leave(now time.Time, t *Ticket) bool {
 	if t.state != Held {
 		return false
 	}
-	g.queues[t.Class].dropped(t)
+	t.class.dropped(now, t)
 	g.leave(t, Left)
 	return true
 }
@@ -164,14 +178,20 @@ func (g *Gate) Leave(t *Ticket) bool {
 func (g *Gate) leave(t *Ticket, s State) {
 	t.state = s
 	g.held--
-	if g.queues[t.Class].len() == 0 {
-		g.owed[t.Class] = min(g.owed[t.Class], 0)
+	if c := t.class; c.len() == 0 {
+		c.owed = min(c.owed, 0)
 	}
 }
 
 // Held returns how many tickets of a class are held, and the bytes of their bodies.
 func (g *Gate) Held(class int) (tickets int, bytes int64) {
-	return g.queues[class].len(), g.queues[class].bytes
+	return g.live[class].len(), g.live[class].bytes
+}
+
+// Drains returns how long the tickets that are held of t's class take to be admitted, at its rate of late; ok is false
+// while too few were admitted to tell. t was offered.
+func (g *Gate) Drains(now time.Time, t *Ticket) (d time.Duration, ok bool) {
+	return t.class.wait(now)
 }
 
 // Len returns how many tickets are held.

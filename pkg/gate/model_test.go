@@ -15,7 +15,7 @@ type gated interface {
 	Release(time.Time) *Ticket
 	Next() time.Time
 	Due(time.Time) bool
-	Leave(*Ticket) bool
+	Leave(time.Time, *Ticket) bool
 	Held(class int) (int, int64)
 	Len() int
 }
@@ -102,7 +102,8 @@ func (m *model) offer() {
 	m.due = false
 	want := m.offering(t)
 	m.offered++
-	if got := m.gate.Offer(m.now, t); got != want || t.State() != want {
+	got := m.gate.Offer(m.now, t)
+	if got != want || t.State() != want {
 		m.failf("Offer of class %d = %d, state %d, want %d with %d held", t.Class, got, t.State(), want, m.gate.Len())
 	}
 	switch t.State() {
@@ -112,8 +113,8 @@ func (m *model) offer() {
 		m.charged = append(m.charged, t)
 		m.settle(t, false)
 		m.count[Admitted]++
-	case Refused:
-		m.count[Refused]++
+	case Refused, Shed:
+		m.count[got]++
 	}
 	if due := t.State() == Held || m.due; due && (!m.gate.Next().Equal(m.now) || !m.gate.Due(m.now)) {
 		m.failf("after an Offer of class %d a pass is due, and Next is in %v", t.Class, m.gate.Next().Sub(m.now))
@@ -179,7 +180,7 @@ func (m *model) leave() {
 		return
 	}
 	t := held[m.rng.IntN(len(held))]
-	if !m.gate.Leave(t) || m.gate.Leave(t) || t.State() != Left {
+	if !m.gate.Leave(m.now, t) || m.gate.Leave(m.now, t) || t.State() != Left {
 		m.failf("a held ticket left in state %d", t.State())
 	}
 	m.take(t, false)
@@ -191,7 +192,7 @@ func (m *model) end() {
 	i := m.rng.IntN(len(m.charged))
 	t := m.charged[i]
 	m.charged = slices.Delete(m.charged, i, i+1)
-	if m.gate.Leave(t) || t.State() != Admitted {
+	if m.gate.Leave(m.now, t) || t.State() != Admitted {
 		m.failf("an admitted ticket left")
 	}
 	t.Owner.(*wish).lease.Release(m.now, true)
@@ -212,7 +213,7 @@ func (m *model) conserve() {
 		}
 		held += len(q.tickets)
 	}
-	sum := m.count[Admitted] + m.count[Expired] + m.count[Refused] + m.count[Left]
+	sum := m.count[Admitted] + m.count[Expired] + m.count[Refused] + m.count[Shed] + m.count[Left]
 	if m.gate.Len() != held || held+sum != m.offered {
 		m.failf("%d held, %d ended, %d offered", m.gate.Len(), sum, m.offered)
 	}

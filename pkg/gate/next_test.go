@@ -69,7 +69,7 @@ func TestLeave(t *testing.T) {
 		all = append(all, w.offer(0, interactive, 0, 5+float64(i%2), Held))
 	}
 	for _, i := range []int{4, 0, 9, 5} {
-		if !w.Leave(all[i]) || w.Leave(all[i]) || all[i].State() != Left {
+		if !w.Leave(at(0), all[i]) || w.Leave(at(0), all[i]) || all[i].State() != Left {
 			t.Errorf("ticket %d: state %v after leaving twice", i, all[i].State())
 		}
 	}
@@ -77,11 +77,11 @@ func TestLeave(t *testing.T) {
 	w.release(0.25, all[2], all[6], all[8]) // three seats beside the load's
 	states(w, Left, all[4], all[0], all[9], all[5])
 	for _, t := range []*Ticket{all[2], w.offer(0.3, interactive, 0, 5, Held)} {
-		if w.Leave(t) != (t.State() == Left) {
+		if w.Leave(at(0.3), t) != (t.State() == Left) {
 			w.Errorf("Leave of a ticket in state %v", t.State())
 		}
 	}
-	if w.Leave(w.ticket(interactive, 0, 1)) {
+	if w.Leave(at(0.3), w.ticket(interactive, 0, 1)) {
 		t.Error("a ticket that was never offered has left")
 	}
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ type oracle struct {
 	best    bestFunc
 	queues  []*slowQueue
 	owed    []float64
+	past    []*past
 	due     bool           // the last admission at once made a class owed
 	seen    map[string]int // how often a rule made the difference
 }
@@ -23,15 +25,31 @@ type oracle struct {
 func newOracle(classes []Class, p *pool.Pool) *oracle {
 	o := &oracle{now: epoch, classes: classes, pool: p, owed: make([]float64, len(classes)), seen: map[string]int{}}
 	for range classes {
-		o.queues = append(o.queues, newSlowQueue(1<<30))
+		o.queues, o.past = append(o.queues, newSlowQueue(1<<30)), append(o.past, &past{since: epoch, flows: map[string]*past{}})
 	}
 	return o
 }
 
-func (o *oracle) hold(t *Ticket) { o.queues[t.Class].add(t) }
+func (o *oracle) hold(t *Ticket) {
+	q := o.queues[t.Class]
+	o.tick(t.Class)
+	q.add(t)
+	if flows := o.past[t.Class].flows; flows[t.Flow] == nil {
+		flows[t.Flow] = &past{since: o.now}
+	}
+}
 
 func (o *oracle) take(t *Ticket, admitted bool) {
+	o.tick(t.Class)
+	p := o.past[t.Class]
+	if admitted {
+		p.admitted(t.Tokens)
+		p.flows[t.Flow].admitted(t.Tokens)
+	}
 	q := o.queues[t.Class]
+	defer func() {
+		maps.DeleteFunc(p.flows, func(f string, _ *past) bool { return !slices.Contains(q.known(), f) })
+	}()
 	if q.take(t, admitted); len(q.tickets) == 0 {
 		o.owed[t.Class] = min(o.owed[t.Class], 0)
 	}
@@ -111,6 +129,9 @@ func (o *oracle) offering(t *Ticket) State {
 	} else if bytes > class.Bytes {
 		o.seen["bytes"]++
 		return Refused
+	}
+	if o.hopeless(t) {
+		return Shed
 	}
 	return Held
 }

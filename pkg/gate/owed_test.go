@@ -22,7 +22,7 @@ func (w *world) of(class int, tokens float64) *Ticket {
 
 func (w *world) owes(want float64) {
 	w.Helper()
-	if got := w.owed[bulk]; math.Abs(got-want) > 1e-6 {
+	if got := w.live[bulk].owed; math.Abs(got-want) > 1e-6 {
 		w.Fatalf("bulk is owed %v tokens, want %v", got, want)
 	}
 }
@@ -64,7 +64,7 @@ func TestOwedIsBounded(t *testing.T) {
 	w.owes(65536)
 	w.release(0, all[:9]...) // nine times nine tenths of 8,192
 	for _, b := range all[9:] {
-		w.Leave(b)
+		w.Leave(at(0), b)
 	}
 	w.owes(65536 - 9*0.9*8192)
 	w.bring(0, w.of(interactive, 1e9), Admitted)
@@ -87,7 +87,7 @@ func TestNobodyHeldIsOwedNothing(t *testing.T) {
 	w := owedWorld(t)
 	b := w.bring(0, w.of(bulk, 1000), Held)
 	w.bring(0, w.of(interactive, 500), Admitted)
-	w.Leave(b)
+	w.Leave(at(0), b)
 	w.owes(0)
 	b = w.of(bulk, 1000)
 	b.Deadline = at(0.01)

@@ -64,11 +64,11 @@ func (g *Gate) openForBulk(now time.Time) bool {
 func (g *Gate) releaseFirst(now time.Time) *Ticket {
 	g.pool.Unqueue()
 	for _, owed := range []bool{true, false} {
-		for class, q := range g.queues {
-			if q.len() == 0 || (g.owed[class] > 0) != owed || g.classes[class].Bulk && !owed && !g.openForBulk(now) {
+		for _, c := range g.classes {
+			if c.len() == 0 || (c.owed > 0) != owed || c.Bulk && !owed && !g.openForBulk(now) {
 				continue
 			}
-			if t := g.releaseClass(now, class, owed); t != nil {
+			if t := g.releaseClass(now, c, owed); t != nil {
 				return t
 			}
 		}
@@ -78,14 +78,14 @@ func (g *Gate) releaseFirst(now time.Time) *Ticket {
 
 // expire ends the wait of the first ticket whose deadline has passed.
 func (g *Gate) expire(now time.Time) *Ticket {
-	for _, q := range g.queues {
-		t, ok := q.expiry.Min()
+	for _, c := range g.classes {
+		t, ok := c.expiry.Min()
 		switch {
 		case !ok:
 		case t.Deadline.After(now):
 			g.wakeAt(t.Deadline)
 		default:
-			q.dropped(t)
+			c.dropped(now, t)
 			g.leave(t, Expired)
 			return t
 		}
@@ -93,40 +93,51 @@ func (g *Gate) expire(now time.Time) *Ticket {
 	return nil
 }
 
-func (g *Gate) releaseClass(now time.Time, class int, owed bool) (out *Ticket) {
-	g.queues[class].each(func(t *Ticket) bool {
+func (g *Gate) releaseClass(now time.Time, c *class, owed bool) (out *Ticket) {
+	c.each(func(t *Ticket) bool {
 		r, v := g.best(now, t)
-		if g.admits(now, t, r, v, owed) {
+		why := g.admits(now, t, r, v, owed)
+		if why == Nothing {
 			out = t
 			return false
 		}
+		t.Why = why
 		g.wait(now, t, r, v, owed)
 		return true
 	})
 	if out != nil {
-		g.queues[class].admitted(out)
+		c.admitted(now, out)
 		g.admit(now, out, owed)
 		g.leave(out, Admitted)
 	}
 	return out
 }
 
-// admits is the rule of the package comment; owed says that something is owed to the ticket's class.
-func (g *Gate) admits(now time.Time, t *Ticket, r *pool.Replica, v pool.View, owed bool) bool {
-	if g.knee && !v.Below() {
-		return false
+// admits is the rule of the package comment: Nothing, or what keeps the ticket from its replica. owed says that something
+// is owed to its class.
+func (g *Gate) admits(now time.Time, t *Ticket, r *pool.Replica, v pool.View, owed bool) Why {
+	bulk := t.class.Bulk && !owed
+	switch {
+	case g.knee && !v.Free:
+		return Seat
+	case g.knee && v.KV >= 1:
+		return KV
+	case g.knee && !v.Below():
+		return Backlog
+	case bulk && v.Wait >= bulkWait*v.Tau:
+		return BulkBacklog
+	case bulk && v.KV > max(bulkKV-t.Need, 0):
+		return BulkKV
+	case bulk && g.pool.BulkElsewhere(now, r) >= g.pool.BulkReplicas(now):
+		return BulkReplicas
 	}
-	if owed || !g.classes[t.Class].Bulk {
-		return true
-	}
-	return v.Wait < bulkWait*v.Tau && v.KV <= max(bulkKV-t.Need, 0) &&
-		g.pool.BulkElsewhere(now, r) < g.pool.BulkReplicas(now)
+	return Nothing
 }
 
 // wait notes the time at which a held ticket's replica may take it.
 func (g *Gate) wait(now time.Time, t *Ticket, r *pool.Replica, v pool.View, owed bool) {
 	limit, kv := v.Tau, kneeKV
-	if g.classes[t.Class].Bulk && !owed {
+	if t.class.Bulk && !owed {
 		limit, kv = limit*bulkWait, max(bulkKV-t.Need, 0)
 		if v.Wait < limit {
 			g.waitForBulk(now, r, g.pool.BulkElsewhere(now, r))

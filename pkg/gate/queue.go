@@ -2,6 +2,7 @@ package gate
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/google/btree"
 )
@@ -34,12 +35,17 @@ type queue struct {
 	nodes  *btree.FreeListG[*Ticket] // of the flows' trees
 	start  float64                   // the latest of an admitted flow, tokens
 	bytes  int64
+	tokens int64 // of all tickets
+	due    byDeadline
+	drain  drain
 }
 
 // flow is one tenant's tickets in a class.
 type flow struct {
 	name    string
 	start   float64 // tokens
+	tokens  int64   // of its tickets
+	drain   drain
 	tickets *btree.BTreeG[*Ticket]
 }
 
@@ -67,8 +73,9 @@ func sooner(a, b *Ticket) bool {
 
 func (q *queue) len() int { return q.expiry.Len() }
 
-func (q *queue) add(t *Ticket) {
+func (q *queue) add(now time.Time, t *Ticket) {
 	f := q.flow(t.Flow)
+	q.pass(now, f)
 	if f.tickets.Len() == 0 {
 		q.idle.Delete(f)
 		f.start = max(f.start, q.start)
@@ -78,18 +85,34 @@ func (q *queue) add(t *Ticket) {
 	f.tickets.ReplaceOrInsert(t)
 	q.expiry.ReplaceOrInsert(t)
 	q.bytes += t.Bytes
+	q.count(f, t, int64(t.Tokens))
+}
+
+// count counts tokens of t in, or out if they are negative.
+func (q *queue) count(f *flow, t *Ticket, tokens int64) {
+	q.tokens += tokens
+	f.tokens += tokens
+	q.due.add(t.Deadline, tokens)
 }
 
 // flow returns the flow of that name, or the one that all beyond the most share.
 func (q *queue) flow(name string) *flow {
+	f := q.find(name)
+	if f == nil {
+		if len(q.flows) >= q.most {
+			name = overflow
+		}
+		f = &flow{name: name, drain: drain{tau: q.drain.tau}, tickets: btree.NewWithFreeListG(degree, sooner, q.nodes)}
+		q.flows[name] = f
+	}
+	return f
+}
+
+// find returns that flow if it is known.
+func (q *queue) find(name string) *flow {
 	f := q.flows[name]
 	if f == nil && len(q.flows) >= q.most {
-		name = overflow
-		f = q.flows[name]
-	}
-	if f == nil {
-		f = &flow{name: name, tickets: btree.NewWithFreeListG(degree, sooner, q.nodes)}
-		q.flows[name] = f
+		f = q.flows[overflow]
 	}
 	return f
 }
@@ -98,13 +121,16 @@ func (q *queue) flow(name string) *flow {
 const overflow = "\x00"
 
 // admitted takes t out and charges its flow.
-func (q *queue) admitted(t *Ticket) {
+func (q *queue) admitted(now time.Time, t *Ticket) {
 	f := t.flow
+	q.pass(now, f)
+	q.drain.admitted(t.Tokens)
+	f.drain.admitted(t.Tokens)
 	q.order.Delete(f)
 	q.start = max(q.start, f.start)
 	f.start += t.Tokens
 	q.order.ReplaceOrInsert(f)
-	q.dropped(t)
+	q.dropped(now, t)
 	for f, ok := q.idle.Min(); ok && f.start <= q.start; f, ok = q.idle.Min() {
 		q.idle.DeleteMin()
 		delete(q.flows, f.name)
@@ -112,12 +138,14 @@ func (q *queue) admitted(t *Ticket) {
 }
 
 // dropped takes t out. A flow without tickets is remembered until the others have passed its start.
-func (q *queue) dropped(t *Ticket) {
+func (q *queue) dropped(now time.Time, t *Ticket) {
 	f := t.flow
+	q.pass(now, f)
 	t.flow = nil
 	f.tickets.Delete(t)
 	q.expiry.Delete(t)
 	q.bytes -= t.Bytes
+	q.count(f, t, -int64(t.Tokens))
 	switch {
 	case q.len() == 0: // nobody waits: what was is no longer unfair to anybody
 		q.order.Delete(f)

@@ -143,16 +143,16 @@ func TestQueueAgreesWithLedger(t *testing.T) {
 					Flow: fmt.Sprint(rng.IntN(names)), Deadline: at(float64(rng.IntN(20))), Tokens: 1000 * rng.ExpFloat64(),
 					Bytes: rng.Int64N(100), seq: uint64(step),
 				}
-				fast.add(a)
+				fast.add(at(0), a)
 				slow.add(a)
 			case rng.IntN(4) == 0:
 				a := all[rng.IntN(n)]
-				fast.dropped(a)
+				fast.dropped(at(0), a)
 				slow.take(a, false)
 			default:
 				sight := slow.sight()
 				a := sight[int(rng.ExpFloat64()*2)%len(sight)]
-				fast.admitted(a)
+				fast.admitted(at(0), a)
 				slow.take(a, true)
 			}
 			var got []*Ticket

@@ -33,7 +33,11 @@ func runModel(seed uint64, events int, build gateFunc) (*model, error) {
 		classes[i].Most, classes[i].Bytes = most, int64(most)*int64(30+rng.IntN(100))
 	}
 	p := newPool(1+rng.IntN(6), 2+rng.IntN(6))
-	m := &model{rng: rng, oracle: newOracle(classes, p), long: time.Second << rng.IntN(7), gap: []float64{3e7, 3e6}[rng.IntN(2)]}
+	long := time.Second << rng.IntN(7)
+	for i := range classes {
+		classes[i].Deadline = long
+	}
+	m := &model{rng: rng, oracle: newOracle(classes, p), long: long, gap: []float64{3e7, 3e6}[rng.IntN(2)]}
 	m.oracle.best = m.best
 	m.gate = build(classes, p, m.best, m.charge)
 	for range events {
@@ -84,8 +88,10 @@ func TestGateAgreesWithModel(t *testing.T) {
 			t.Errorf("only %d tickets of %d events ended in state %d: the events are too tame", total[s], *modelEvents, s)
 		}
 	}
-	for _, rule := range []string{"owed", "KV", "k", "tickets", "bytes", "look-ahead", "flow passed"} {
-		if seen[rule] < *modelEvents/500 {
+	for rule, rare := range map[string]int{
+		"owed": 500, "KV": 500, "k": 500, "tickets": 500, "bytes": 500, "look-ahead": 500, "flow passed": 500, "flow's rate": 1000,
+	} {
+		if seen[rule] < *modelEvents/rare {
 			t.Errorf("the rule %q made a difference only %d times in %d events: they are too tame", rule, seen[rule], *modelEvents)
 		}
 	}
@@ -115,8 +121,8 @@ func (w wrong) Offer(now time.Time, t *Ticket) State {
 func (w wrong) Release(now time.Time) *Ticket {
 	if w.early {
 		w.Gate.next = time.Time{}
-		for class := range slices.Backward(w.queues) {
-			if t := w.releaseClass(now, class, false); t != nil {
+		for _, c := range slices.Backward(w.classes) {
+			if t := w.releaseClass(now, c, false); t != nil {
 				w.Gate.next = now
 				return t
 			}
@@ -133,12 +139,12 @@ func (w wrong) Next() time.Time {
 	return w.Gate.Next().Add(time.Millisecond)
 }
 
-func (w wrong) Leave(t *Ticket) bool {
+func (w wrong) Leave(now time.Time, t *Ticket) bool {
 	if w.loses && t.state == Held {
 		t.state = Left
 		return true
 	}
-	return w.Gate.Leave(t)
+	return w.Gate.Leave(now, t)
 }
 
 // told is a gate that is told other classes than the model.
@@ -176,6 +182,7 @@ func TestModelSeesWrongGates(t *testing.T) {
 		"bulk is like any other":      told(func(c *Class) { c.Bulk = false }),
 		"nobody has a share":          told(func(c *Class) { c.Share = 0 }),
 		"room for one more":           told(func(c *Class) { c.Most++ }),
+		"a rate of long ago":          told(func(c *Class) { c.Deadline *= 100 }),
 		"bytes are not counted":       told(func(c *Class) { c.Bytes = math.MaxInt64 }),
 		"the knee is ignored":         shown(func(_ *Ticket, _ *Class, v *pool.View) { v.Wait, v.KV, v.Free = 0, 0, true }),
 		"bulk takes any KV":           shown(func(t *Ticket, c *Class, _ *pool.View) { t.Need = 0 }),

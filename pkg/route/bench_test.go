@@ -53,6 +53,7 @@ func BenchmarkCritical(b *testing.B) {
 			d := &Decision{}
 			q := ask(1, 32<<10)
 			r.parse(d, q)
+			d.classify(now, r, q)
 			r.locate(now, d, q.Session)
 			b.ReportAllocs()
 			for b.Loop() {

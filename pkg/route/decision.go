@@ -1,7 +1,6 @@
 package route
 
 import (
-	"math"
 	"sync"
 	"time"
 
@@ -24,6 +23,7 @@ const (
 	LeftHeld                  // the client left, or Envoy gave up, while held
 	LeftBody                  // the stream ended before the body was complete
 	Late                      // refused: the deadline passed at the gate
+	Shed                      // refused at once: the deadline would pass before its turn
 	Full                      // refused: its class was full
 	TooLarge                  // refused: the body passed the limit
 	NoReplica                 // refused: the pool has no replica
@@ -33,7 +33,7 @@ const (
 )
 
 var outcomeNames = [outcomes]string{
-	"none", "answered", "unanswered", "left_held", "left_body", "late", "full", "too_large", "no_replica", "no_pool", "failed",
+	"none", "answered", "unanswered", "left_held", "left_body", "late", "shed", "full", "too_large", "no_replica", "no_pool", "failed",
 }
 
 // String returns the outcome's label.
@@ -97,11 +97,12 @@ type Decision struct {
 	Wait    time.Duration // at the gate
 	Queued  int           // requests held in the pool right after this one came, itself included
 	Due     bool          // Release is due right after this one came
-	Retry   time.Duration // of Refused by Late or Full: when to come back
+	Retry   time.Duration // of Refused by Late, Shed or Full: when to come back
 	Status  int           // HTTP status of the answer; 0: none was seen
 	Served  Served        // which replica answered
 	Events  bool          // it answers with an event stream, whose headers come before any work
 
+	policy *policy // that it came under
 	query  pick.Query
 	ticket gate.Ticket
 	lease  pool.Lease
@@ -121,6 +122,12 @@ type pinned struct {
 
 // Ready is closed when a held decision's wait is over; nil for one that was decided at once.
 func (d *Decision) Ready() <-chan struct{} { return d.ready }
+
+// Predicted is how long it was expected to be held when it came; 0: not at all, or too few were admitted to tell.
+func (d *Decision) Predicted() time.Duration { return d.ticket.Predicted }
+
+// HeldFor is what it was held for, by the last look at it before it went; gate.Nothing: it was not held.
+func (d *Decision) HeldFor() gate.Why { return d.ticket.Why }
 
 // Endpoints returns the pick as Envoy's override_host reads it: "first,second", or one alone.
 func (d *Decision) Endpoints() string {
@@ -148,13 +155,20 @@ const (
 	maxRetry = time.Minute
 )
 
-// refuse decides against a request, inside the critical section. It may come back when the backlog of the
-// replica it wanted has drained to the knee, in whole seconds as Retry-After counts.
-func (d *Decision) refuse(now time.Time, o Outcome) {
+// refuse decides against a request, inside the critical section. It may come back when those who are held have gone, but
+// for as many as may wait before it: at the rate at which its class drains or, while that is not known, when the replica
+// that it wants has drained to its knee.
+func (r *Router) refuse(now time.Time, d *Decision, o Outcome) {
 	d.State, d.Outcome, d.Wait = Refused, o, now.Sub(d.Arrived)
-	v := d.Choice.View
-	over := time.Duration(math.Ceil(v.Wait-v.Tau)) * time.Second
-	d.Retry = min(max(over, minRetry), maxRetry)
+	after, ok := r.gate.Drains(now, &d.ticket)
+	if ok {
+		after -= d.ticket.Deadline.Sub(d.Arrived)
+	} else {
+		r.best(now, &d.ticket)
+		v := d.Choice.View
+		after = time.Duration((v.Wait + v.Behind - v.Tau) * float64(time.Second))
+	}
+	d.Retry = min(max(after, minRetry), maxRetry)
 }
 
 // pin enters an admitted request's blocks into the index of the replica that it is charged to, at.

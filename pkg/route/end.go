@@ -23,7 +23,7 @@ func (r *Router) finish(now time.Time, d *Decision, end Outcome) (held bool) {
 	}
 	d.ended = true
 	switch {
-	case r.gate.Leave(&d.ticket):
+	case r.gate.Leave(now, &d.ticket):
 		d.Outcome, d.Wait = LeftHeld, now.Sub(d.Arrived)
 		if end == Failed {
 			d.Outcome = Failed

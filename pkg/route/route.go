@@ -41,8 +41,7 @@ const homeStart = time.Minute
 
 // Router routes the requests of one pool. Safe for concurrent use.
 type Router struct {
-	cfg     Config
-	rule    pick.Rule
+	policy  atomic.Pointer[policy]
 	pool    *pool.Pool
 	start   atomic.Int64 // nanoseconds of the first request's now; 0 before it
 	queries atomic.Uint64
@@ -54,21 +53,18 @@ type Router struct {
 
 // New returns a router over p, which it owns from now on.
 func New(cfg Config, p *pool.Pool) *Router {
-	r := &Router{cfg: cfg, rule: cfg.Pick.Rule(), pool: p}
+	r := &Router{pool: p}
 	r.parsers.New = func() any { return new(prompt.Parser) }
-	var classes []gate.Class
-	for _, c := range cfg.Classes {
-		classes = append(classes, gate.Class{Bulk: c.Bulk, Most: c.MaxHeld, Bytes: int64(c.MaxHeldBytes), Share: float64(c.SharePercent) / 100})
-	}
-	r.gate = gate.New(classes, cfg.Rule == BelowKnee, p, r.best, r.charge)
+	now := r.set(cfg)
+	r.gate = gate.New(now.gate(), now.knee(), p, r.best, r.charge)
 	return r
 }
 
-// MaxHold bounds every wait.
-func (r *Router) MaxHold() time.Duration { return r.cfg.MaxHold }
+// MaxHold bounds every wait that begins now.
+func (r *Router) MaxHold() time.Duration { return r.policy.Load().MaxHold }
 
 // AffinityHeader is the header whose value the edge puts into Request.Session; empty: none.
-func (r *Router) AffinityHeader() string { return r.cfg.Pick.AffinityHeader() }
+func (r *Router) AffinityHeader() string { return r.policy.Load().Pick.AffinityHeader() }
 
 // Route takes a request from its body to a Decision: Picked, Refused, or held, which a Ready that is not nil
 // says. The caller waits for a held one, and calls Done for each when it ends.
@@ -81,24 +77,29 @@ func (r *Router) Route(now time.Time, q *Request) *Decision {
 		}
 	}()
 	r.parse(d, q)
-	d.classify(now, r, q)
-	if len(r.pool.Replicas) == 0 {
-		d.Outcome, d.State, decided = NoReplica, Refused, true
-		return d
-	}
-	r.locate(now, d, q.Session)
-	if r.offer(now, d) == gate.Admitted {
-		d.pin(d.lease.Replica, d.lease.Load)
+	for state := gate.Offered; state == gate.Offered; { // again if the policy was swapped meanwhile
+		d.classify(now, r, q)
+		if len(r.pool.Replicas) == 0 {
+			d.Outcome, d.State = NoReplica, Refused
+			break
+		}
+		r.locate(now, d, q.Session)
+		if state = r.offer(now, d); state == gate.Admitted {
+			d.pin(d.lease.Replica, d.lease.Load)
+		}
 	}
 	decided = true
 	return d
 }
 
-// offer is GATE: the critical section of a request that comes.
+// offer is GATE: the critical section of a request that comes. Offered: the policy is another by now.
 func (r *Router) offer(now time.Time, d *Decision) gate.State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cfg.Queue == NoQueue {
+	if d.policy != r.policy.Load() {
+		return gate.Offered
+	}
+	if d.policy.Queue == NoQueue {
 		r.best(now, &d.ticket)
 		r.charge(now, &d.ticket)
 		return gate.Admitted
@@ -108,8 +109,9 @@ func (r *Router) offer(now time.Time, d *Decision) gate.State {
 	case gate.Held:
 		d.State, d.ready = Held, make(chan struct{})
 	case gate.Refused:
-		r.best(now, &d.ticket) // a full gate did not ask: Retry is the backlog of the replica it wants
-		d.refuse(now, Full)
+		r.refuse(now, d, Full)
+	case gate.Shed:
+		r.refuse(now, d, Shed)
 	}
 	d.Queued = r.gate.Len()
 	d.Due = r.gate.Due(now)
@@ -124,22 +126,24 @@ func (r *Router) parse(d *Decision, q *Request) {
 	r.parsers.Put(p)
 }
 
-// classify is CLASSIFY: class and deadline. A request's own prefill time, were nothing cached, extends its
+// classify is CLASSIFY: class and deadline, by the policy in force. A request's own prefill time, were nothing cached, extends its
 // deadline unless its client asked for one; MaxHold ends every wait.
 func (d *Decision) classify(now time.Time, r *Router, q *Request) {
-	c := classify.Classify(r.cfg.Classes, q.Class)
+	d.policy = r.policy.Load()
+	cfg := &d.policy.Config
+	c := classify.Classify(cfg.Classes, q.Class)
 	wait, own := c.Deadline, classify.Slack*float64(d.Prompt.Tokens)*r.pool.Config.Rates().Token
 	if !c.Asked {
-		wait += time.Duration(min(own, r.cfg.MaxHold.Seconds()) * float64(time.Second))
+		wait += time.Duration(min(own, cfg.MaxHold.Seconds()) * float64(time.Second))
 	}
-	if r.cfg.Queue != ClassesDeadlines {
-		wait = r.cfg.MaxHold // one for all: by deadline is then by arrival
+	if cfg.Queue != ClassesDeadlines {
+		wait = cfg.MaxHold // one for all: by deadline is then by arrival
 	}
-	d.Class = r.cfg.Classes[c.Class].Name
+	d.Class = cfg.Classes[c.Class].Name
 	d.ticket = gate.Ticket{
-		Class: c.Class, Flow: q.Flow, Deadline: now.Add(min(wait, r.cfg.MaxHold)), Bytes: int64(q.Kept), Owner: d,
+		Class: c.Class, Flow: q.Flow, Deadline: now.Add(min(wait, cfg.MaxHold)), Bytes: int64(q.Kept), Owner: d,
 	}
-	if r.cfg.Queue == FIFO {
+	if cfg.Queue == FIFO {
 		d.ticket.Class, d.ticket.Flow = 0, ""
 	}
 }
@@ -152,7 +156,7 @@ func (r *Router) locate(now time.Time, d *Decision, session string) {
 	}
 	d.query = pick.Query{
 		Chain: d.Prompt.Chain, Prompt: float64(d.Prompt.Tokens), Output: float64(out), Home: -1,
-		Bulk: r.cfg.Classes[d.ticket.Class].Bulk, Rule: r.rule,
+		Bulk: d.policy.Classes[d.ticket.Class].Bulk, Rule: d.policy.rule,
 	}
 	d.ticket.Tokens = d.query.Prompt + d.query.Output
 	key, ok := r.key(d, session)
@@ -168,7 +172,7 @@ func (r *Router) locate(now time.Time, d *Decision, session string) {
 
 // key is what names the request's home, by the affinity of the policy; ok is false for none.
 func (r *Router) key(d *Decision, session string) (key uint64, ok bool) {
-	switch r.cfg.Pick.Affinity {
+	switch d.policy.Pick.Affinity {
 	case pick.PromptPrefix:
 		return r.pool.Popular.Key(d.Prompt.Chain, len(r.pool.Replicas))
 	case pick.None:
@@ -232,8 +236,7 @@ func (r *Router) releaseOne(now time.Time) (d *Decision, at *pool.Replica, load 
 	}
 	d = t.Owner.(*Decision)
 	if t.State() == gate.Expired {
-		r.best(now, t) // Retry is the backlog of the replica that it wants, now
-		d.refuse(now, Late)
+		r.refuse(now, d, Late)
 		return d, nil, load
 	}
 	return d, d.lease.Replica, d.lease.Load

@@ -27,10 +27,12 @@ func loaded(t *testing.T, n int, times float64, sharePercent int, again bool) *p
 	p.run(at(20))
 	clear(p.tokens) // of the time without bulk
 	var next func(*Decision)
-	next = func(*Decision) {
-		if again && p.now.Before(until) {
-			p.send(sized(6000, "bulk", ""), next)
-		}
+	next = func(d *Decision) {
+		p.after(d.Retry, func() { // none for one that was answered
+			if again && p.now.Before(until) {
+				p.send(sized(6000, "bulk", ""), next)
+			}
+		})
 	}
 	for range 100 {
 		p.send(sized(6000, "bulk", ""), next)

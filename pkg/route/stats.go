@@ -3,6 +3,7 @@ package route
 import (
 	"time"
 
+	"github.com/weirproxy/weir/pkg/gate"
 	"github.com/weirproxy/weir/pkg/pool"
 )
 
@@ -18,11 +19,70 @@ func (r *Router) Stats(now time.Time) Stats {
 	s := Stats{Pool: r.pool.Name, Held: map[string]int{}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, c := range r.cfg.Classes {
-		s.Held[c.Name], _ = r.gate.Held(i)
+	for _, c := range r.gate.Stats(now, 0, nil) {
+		s.Held[c.Class] = c.Held
 	}
 	for _, at := range r.pool.Replicas {
 		s.Replicas = append(s.Replicas, at.Stats(now))
+	}
+	return s
+}
+
+// GateStats is a router's gate as /debug/gate shows it.
+type GateStats struct {
+	Pool    string       `json:"pool"`
+	Classes []ClassStats `json:"classes"` // the most urgent first
+}
+
+// ClassStats is one priority class at the gate.
+type ClassStats struct {
+	Class      string  `json:"class"`
+	Draining   bool    `json:"draining,omitempty"` // the policy has no such class any more
+	Held       int     `json:"held"`
+	HeldBytes  int64   `json:"held_bytes"`
+	HeldTokens float64 `json:"held_tokens"` // prompts and expected answers
+	Flows      int     `json:"flows"`       // with somebody held
+	OwedTokens float64 `json:"owed_tokens"`
+	Rate       float64 `json:"tokens_per_second"` // at which it drains; 0: too few were admitted to tell
+	Heads      []Head  `json:"heads"`             // the first of them, in the order in which they go
+}
+
+// Head is a request that is among the next to go, and what it waits for.
+type Head struct {
+	Flow      string  `json:"flow,omitempty"` // at most flowBytes of it
+	Tokens    float64 `json:"tokens"`
+	Waited    float64 `json:"waited_seconds"`
+	Left      float64 `json:"deadline_seconds"` // until it is refused
+	Predicted float64 `json:"predicted_wait_seconds,omitempty"`
+	Replica   string  `json:"replica"` // its best, for which it waits
+	Why       string  `json:"waits_for"`
+}
+
+const flowBytes = 64
+
+// GateStats describes the gate at now, with the first so many of each class.
+func (r *Router) GateStats(now time.Time, heads int) GateStats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var first [][]Head
+	all := r.gate.Stats(now, heads, func(class int, t *gate.Ticket, at *pool.Replica, why gate.Why) {
+		for len(first) <= class {
+			first = append(first, []Head{})
+		}
+		first[class] = append(first[class], Head{
+			Flow: t.Flow[:min(len(t.Flow), flowBytes)], Tokens: t.Tokens, Waited: now.Sub(t.Owner.(*Decision).Arrived).Seconds(),
+			Left: t.Deadline.Sub(now).Seconds(), Predicted: t.Predicted.Seconds(), Replica: at.Endpoint, Why: why.String(),
+		})
+	})
+	s := GateStats{Pool: r.pool.Name}
+	for i, c := range all {
+		s.Classes = append(s.Classes, ClassStats{
+			Class: c.Class, Draining: c.Draining, Held: c.Held, HeldBytes: c.Bytes, HeldTokens: c.Tokens, Flows: c.Flows,
+			OwedTokens: c.Owed, Rate: c.Rate, Heads: []Head{},
+		})
+		if i < len(first) {
+			s.Classes[i].Heads = first[i]
+		}
 	}
 	return s
 }

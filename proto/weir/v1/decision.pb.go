@@ -33,7 +33,7 @@ type Decision struct {
 	Pool string `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
 	// The priority class by its configured name.
 	Class string `protobuf:"bytes,2,opt,name=class,proto3" json:"class,omitempty"`
-	// "picked", "late", "full", "too_large", "no_replica", "no_pool": what weir decided. How the request ended
+	// "picked", "late", "shed", "full", "too_large", "no_replica", "no_pool": what weir decided. How the request ended
 	// afterwards is in weir_requests_total only, as Envoy's own log knows it better.
 	Decision string `protobuf:"bytes,3,opt,name=decision,proto3" json:"decision,omitempty"`
 	// The replica that weir picked, ip:port. Empty: none.
@@ -57,7 +57,13 @@ type Decision struct {
 	// Uncached tokens ahead of it on the picked replica, before its own.
 	BacklogTokens float64 `protobuf:"fixed64,13,opt,name=backlog_tokens,json=backlogTokens,proto3" json:"backlog_tokens,omitempty"`
 	// Backlog wait of the picked replica over its knee's, before this request: 1 is the knee.
-	Saturation    float64 `protobuf:"fixed64,14,opt,name=saturation,proto3" json:"saturation,omitempty"`
+	Saturation float64 `protobuf:"fixed64,14,opt,name=saturation,proto3" json:"saturation,omitempty"`
+	// How long it was expected to wait at the gate when it came, in milliseconds. 0: not at all, or too few of its class were
+	// admitted lately to tell.
+	PredictedWaitMs float64 `protobuf:"fixed64,15,opt,name=predicted_wait_ms,json=predictedWaitMs,proto3" json:"predicted_wait_ms,omitempty"`
+	// What it was held for, by the last look before it went: "behind" others that go first, or, on its best replica, "seat",
+	// "kv", "backlog", "bulk_backlog", "bulk_kv", "bulk_replicas". Empty: it was not held.
+	HeldFor       string `protobuf:"bytes,16,opt,name=held_for,json=heldFor,proto3" json:"held_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -190,11 +196,25 @@ func (x *Decision) GetSaturation() float64 {
 	return 0
 }
 
+func (x *Decision) GetPredictedWaitMs() float64 {
+	if x != nil {
+		return x.PredictedWaitMs
+	}
+	return 0
+}
+
+func (x *Decision) GetHeldFor() string {
+	if x != nil {
+		return x.HeldFor
+	}
+	return ""
+}
+
 var File_weir_v1_decision_proto protoreflect.FileDescriptor
 
 const file_weir_v1_decision_proto_rawDesc = "" +
 	"\n" +
-	"\x16weir/v1/decision.proto\x12\aweir.v1\"\xa4\x03\n" +
+	"\x16weir/v1/decision.proto\x12\aweir.v1\"\xeb\x03\n" +
 	"\bDecision\x12\x12\n" +
 	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x14\n" +
 	"\x05class\x18\x02 \x01(\tR\x05class\x12\x1a\n" +
@@ -213,7 +233,9 @@ const file_weir_v1_decision_proto_rawDesc = "" +
 	"\x0ebacklog_tokens\x18\r \x01(\x01R\rbacklogTokens\x12\x1e\n" +
 	"\n" +
 	"saturation\x18\x0e \x01(\x01R\n" +
-	"saturationB0Z.github.com/weirproxy/weir/proto/weir/v1;weirv1b\x06proto3"
+	"saturation\x12*\n" +
+	"\x11predicted_wait_ms\x18\x0f \x01(\x01R\x0fpredictedWaitMs\x12\x19\n" +
+	"\bheld_for\x18\x10 \x01(\tR\aheldForB0Z.github.com/weirproxy/weir/proto/weir/v1;weirv1b\x06proto3"
 
 var (
 	file_weir_v1_decision_proto_rawDescOnce sync.Once
