@@ -33,7 +33,7 @@ const (
 // rulesOf returns the names of the rules that weir check has against a file, each once.
 func rulesOf(t *testing.T, file string, version check.Version) (names []string) {
 	t.Helper()
-	all, err := check.Check(file, version)
+	all, err := check.Check(check.Files{Bootstrap: file}, version)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,7 @@ var only = map[string][]string{
 	"github.com/prometheus/client_golang":    {"pkg/admin"},
 	"github.com/prometheus/common":           {"pkg/scrape"},
 	"go.yaml.in/yaml":                        {"pkg/config", "pkg/bootstrap"},
+	"github.com/fsnotify/fsnotify":           {"cmd/weir"},
 	"log/slog":                               {"pkg/extproc", "pkg/admin", "pkg/scrape", "pkg/lab/replica", "cmd/weir"},
 }
 

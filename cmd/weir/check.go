@@ -17,22 +17,22 @@ func runCheck(args []string, stdout, stderr io.Writer) int {
 	fs.TextVar(&envoy, "envoy", bootstrap.Oldest, "oldest `VERSION` of Envoy that is to run the file")
 	asJSON := fs.Bool("json", false, "print a JSON array of findings: file, line, severity, text, rule")
 	list := fs.Bool("list", false, "list the rules and stop")
-	file, code := parseFlags(fs, args, stderr, list)
+	files, code := parseFlags(fs, args, stderr, list)
 	switch {
 	case code == 0 && *list:
 		listRules(stdout)
 		return 0
-	case file == "":
+	case files == bootstrap.Files{}:
 		return code
 	}
-	all, err := bootstrap.Check(file, envoy)
+	all, err := bootstrap.Check(files, envoy)
 	if err != nil {
 		return status(err, stderr)
 	}
 	if *asJSON {
 		err = printJSON(stdout, all)
 	} else {
-		printText(stdout, file, all)
+		printText(stdout, files, all)
 	}
 	if err == nil && slices.ContainsFunc(all, func(f bootstrap.Finding) bool { return f.Severity == bootstrap.Error }) {
 		return 1
@@ -40,12 +40,12 @@ func runCheck(args []string, stdout, stderr io.Writer) int {
 	return status(err, stderr)
 }
 
-func printText(w io.Writer, file string, all []bootstrap.Finding) {
+func printText(w io.Writer, files bootstrap.Files, all []bootstrap.Finding) {
 	for _, f := range all {
 		fmt.Fprintln(w, f)
 	}
 	if len(all) == 0 {
-		fmt.Fprintf(w, "%s: no fault\n", file)
+		fmt.Fprintf(w, "%s: no fault\n", files)
 	}
 }
 

@@ -4,6 +4,9 @@
 //	weir check --bootstrap envoy.yaml    judge the file: what serve refuses, and what Envoy would do to requests
 //	weir version
 //
+// With -c weir.yaml the policy stands in a file of its own; without --bootstrap that file also says where weir
+// listens and what its pools are. serve takes a changed policy while it runs, on SIGHUP and when a file changes.
+//
 // Exit status: 0 done or stopped by SIGINT or SIGTERM, 1 failed or, of check, an error found, 2 called in a wrong way.
 package main
 
@@ -25,7 +28,7 @@ import (
 const usage = `usage: weir COMMAND [flags]
 
   serve    pick replicas for the Envoy of a bootstrap file; weir serve -h lists the flags
-  check    say what is wrong with a bootstrap file, for weir and for Envoy; weir check -h lists the flags
+  check    say what is wrong with the files, for weir and for Envoy; weir check -h lists the flags
   version  print the version
 `
 
@@ -74,38 +77,47 @@ func runServe(ctx context.Context, args []string, stderr io.Writer) int {
 		}
 		return nil
 	})
-	file, code := parseFlags(fs, args, stderr, nil)
-	if file == "" {
+	files, code := parseFlags(fs, args, stderr, nil)
+	if files == (bootstrap.Files{}) {
 		return code
 	}
-	b, err := bootstrap.Load(file)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP) // first of all: by default the signal ends the process
+	defer signal.Stop(hangup)
+	log := slog.New(handler(&slog.HandlerOptions{Level: level}))
+	w := newWatch(log, files.Bootstrap, files.Policy) // before they are read, or a change in between were lost
+	defer w.close()
+	b, err := bootstrap.Load(files)
 	if err == nil {
-		err = serve(ctx, b, slog.New(handler(&slog.HandlerOptions{Level: level})))
+		err = serve(ctx, &reloader{files: files, policy: b, watch: w, hangup: hangup, log: log})
 	}
 	return status(err, stderr)
 }
 
-// parseFlags returns the bootstrap file of a command, or none and the exit status. A flag that stands alone, if there
-// is one, needs no file.
-func parseFlags(fs *flag.FlagSet, args []string, stderr io.Writer, alone *bool) (file string, code int) {
+// parseFlags returns the files of a command, or none and the exit status. A flag that stands alone, if there is one,
+// needs no file.
+func parseFlags(fs *flag.FlagSet, args []string, stderr io.Writer, alone *bool) (f bootstrap.Files, code int) {
 	fs.SetOutput(stderr)
-	fs.StringVar(&file, "bootstrap", "", "Envoy's bootstrap `FILE`, YAML or JSON; required")
+	fs.StringVar(&f.Bootstrap, "bootstrap", "", "Envoy's bootstrap `FILE`, YAML or JSON")
+	const help = "`FILE` with the policy by itself, a weir.yaml; without --bootstrap also with listen and pools"
+	fs.StringVar(&f.Policy, "c", "", help)
+	fs.StringVar(&f.Policy, "config", "", help)
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return "", 0
+		return bootstrap.Files{}, 0
 	} else if err != nil {
-		return "", 2
+		return bootstrap.Files{}, 2
 	}
 	switch {
 	case alone != nil && *alone:
-		return "", 0
-	case file == "":
-		fmt.Fprintf(stderr, "%s: --bootstrap is required\n", fs.Name())
+		return bootstrap.Files{}, 0
+	case f == bootstrap.Files{}:
+		fmt.Fprintf(stderr, "%s: --bootstrap or -c is required\n", fs.Name())
 	case fs.NArg() > 0:
 		fmt.Fprintf(stderr, "%s: unexpected argument %q\n", fs.Name(), fs.Arg(0))
 	default:
-		return file, 0
+		return f, 0
 	}
-	return "", 2
+	return bootstrap.Files{}, 2
 }
 
 // status prints an error, one fault a line, and returns the exit status.

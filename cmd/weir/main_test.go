@@ -23,11 +23,19 @@ func TestMain(m *testing.M) {
 }
 
 func TestExitStatus(t *testing.T) {
-	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(bad, []byte("node: {metadata: {weir: {max_hold: 0s,\n knne: 1}}}\n"), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	put := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
 	}
+	bad := put("bad.yaml", "node: {metadata: {weir: {max_hold: 0s,\n knne: 1}}}\n")
 	shipped := filepath.Join("..", "..", "envoy", "bootstrap.yaml")
+	bare := put("bare.yaml", strings.Replace(read(t, "envoy/bootstrap.yaml"), "    weir:", "    other:", 1))
+	alone := put("alone.yaml", "listen: unix:weir.sock\npools: [{name: replicas, endpoints: [10.0.0.1:8000]}]\n")
+	policy, long := put("policy.yaml", "max_hold: 1m\n"), put("long.yaml", "max_hold: 3599s\n")
 	for _, c := range []struct {
 		args     []string
 		code     int
@@ -37,7 +45,7 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"run"}, 2, "", `unknown command "run"`},
 		{[]string{"help"}, 0, "usage: weir", ""},
 		{[]string{"version"}, 0, "weir ", ""},
-		{[]string{"serve"}, 2, "", "--bootstrap is required"},
+		{[]string{"serve"}, 2, "", "--bootstrap or -c is required"},
 		{[]string{"serve", "-h"}, 0, "", "-log-level"},
 		{[]string{"serve", "--bootstrap", shipped, "more"}, 2, "", `unexpected argument "more"`},
 		{[]string{"serve", "--bootstrap", shipped, "-log-level", "loud"}, 2, "", "log-level"},
@@ -50,7 +58,14 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"check", "--bootstrap", shipped, "-envoy", "1.35"}, 2, "", "weir needs Envoy 1.36"},
 		{[]string{"check", "--bootstrap", shipped, "-envoy", "new"}, 2, "", "is no version"},
 		{[]string{"check", "--bootstrap", "no-such-file"}, 1, "", "no-such-file"},
-		{[]string{"check"}, 2, "", "--bootstrap is required"},
+		{[]string{"serve", "-c", bad}, 1, "", bad + ":1: listen: "},
+		{[]string{"serve", "--bootstrap", shipped, "-c", policy}, 1, "", shipped + ":20: node.metadata.weir: the policy stands in " + policy + ":1 too"},
+		{[]string{"serve", "-c", "no-such-file"}, 1, "", "no-such-file"},
+		{[]string{"check", "-c", alone}, 0, alone + ": no fault", ""},
+		{[]string{"check", "--config", bad}, 1, bad + ":1: error: listen: ", ""},
+		{[]string{"check", "--bootstrap", bare, "--config", policy}, 0, bare + ", " + policy + ": no fault", ""},
+		{[]string{"check", "--bootstrap", bare, "-c", long}, 1, "weir's override of max_hold + 5s = 1h0m4s", ""},
+		{[]string{"check"}, 2, "", "--bootstrap or -c is required"},
 		{[]string{"check", "-h"}, 0, "", "-bootstrap"},
 		{[]string{"check", "-list"}, 0, "hold-timeout", ""},
 	} {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,22 +17,26 @@ import (
 
 // serve wires the stages in the order of a request and runs them until ctx ends: then the edge drains, and
 // scraping and the admin listener stay up until it has. It returns nil after a stop, else what failed.
-func serve(ctx context.Context, b *bootstrap.Bootstrap, log *slog.Logger) error {
-	routers := map[string]*route.Router{}
+func serve(ctx context.Context, r *reloader) error {
+	b, log := r.policy, r.log
+	r.routers = map[string]*route.Router{}
 	var all []*route.Router
 	for _, p := range b.Pools {
-		r := route.New(b.Policy.Route, pool.New(p.Name, p.Endpoints, b.Policy.Replica))
-		routers[p.Name], all = r, append(all, r)
+		one := route.New(b.Policy.Route, pool.New(p.Name, p.Endpoints, b.Policy.Replica))
+		r.routers[p.Name], all = one, append(all, one)
 		log.Info("pool", "name", p.Name, "endpoints", p.Endpoints)
 	}
-	adm := admin.New(b.Policy.Admin, all, log)
-	edge := extproc.NewServer(b.Policy.Edge, routers, adm.Record, log)
-	scraper := scrape.New(scrape.Interval, targets(b.Pools, routers, edge), log)
+	r.loaded.Store(time.Now().UnixNano())
+	r.adm = admin.New(b.Policy.Admin, all, log)
+	r.edge = extproc.NewServer(b.Policy.Edge, r.routers, r.adm.Record, log)
+	adm, edge := r.adm, r.edge
+	scraper := scrape.New(scrape.Interval, targets(b.Pools, r.routers, edge), log)
 	count(adm, edge, scraper)
+	r.count()
 
 	l, err := listen(ctx, b.Listen)
 	if err != nil {
-		return fmt.Errorf("the ext_proc address of the bootstrap file: %w", err)
+		return fmt.Errorf("weir's ext_proc address: %w", err)
 	}
 	log.Info("weir listens", "network", b.Listen.Network, "address", b.Listen.Address)
 	adm.SetReady(true)
@@ -44,6 +47,10 @@ func serve(ctx context.Context, b *bootstrap.Bootstrap, log *slog.Logger) error 
 		<-ctx.Done()
 		adm.SetReady(false)
 		log.Info("stopping: requests under way go on, new ones are served until Envoy has noticed")
+		return nil
+	})
+	group.Go(func() error {
+		r.run(ctx)
 		return nil
 	})
 	group.Go(func() error { return adm.Run(rest) })

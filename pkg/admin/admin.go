@@ -1,6 +1,6 @@
 // Package admin is weir's HTTP listener for people and for Prometheus: metrics, health, readiness and the
-// live state of every replica. Nothing that a client sends becomes a label: pools, classes and endpoints are
-// those of the start, all else is a closed set.
+// live state of every replica. Nothing that a client sends becomes a label: pools and endpoints are those of the
+// start, classes those of every policy since, all else is a closed set.
 package admin
 
 import (
@@ -34,14 +34,16 @@ type Admin struct {
 	routers  []*route.Router
 	log      *slog.Logger
 	registry *prometheus.Registry
-	requests *requests
+	vecs     *vecs
+	requests atomic.Pointer[requests]
 	ready    atomic.Bool
 }
 
 // New returns an admin for addr, host:port, over the routers. It is not ready until SetReady.
 func New(addr string, routers []*route.Router, log *slog.Logger) *Admin {
 	a := &Admin{addr: addr, routers: routers, log: log, registry: prometheus.NewRegistry()}
-	a.requests = newRequests(a.registry, a.stats())
+	a.vecs = newVecs(a.registry)
+	a.requests.Store(newRequests(a.vecs, a.stats()))
 	a.registry.MustRegister(
 		replicas{a.stats}, gates{a.gates}, buildInfo(),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -72,9 +74,13 @@ func (a *Admin) gates(heads int) []route.GateStats {
 // SetReady tells whether weir takes requests: true when the ext_proc server listens, false when it drains.
 func (a *Admin) SetReady(ready bool) { a.ready.Store(ready) }
 
+// Classes makes the series of these classes, for each pool. It is called before the routers know them, by one
+// goroutine at a time. A class that an earlier policy had keeps its series.
+func (a *Admin) Classes(names []string) { a.requests.Store(a.requests.Load().with(a.vecs, names)) }
+
 // Record counts a request that ended. It is called once for each, after its Done; safe for concurrent use. It
 // allocates nothing.
-func (a *Admin) Record(d *route.Decision) { a.requests.record(d) }
+func (a *Admin) Record(d *route.Decision) { a.requests.Load().record(d) }
 
 // Run serves until ctx ends, and returns nil then. Any other end is an error, also when the address cannot be
 // bound. ctx outlives the drain, so that readiness can be asked during it.

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"maps"
 	"math"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,8 +37,8 @@ var (
 	tokenBuckets = prometheus.ExponentialBuckets(32, 4, 7)
 )
 
-// requests holds every child of the request metrics, made at the start: each series is there from the first
-// scrape, recording allocates nothing, and no other label value can come up.
+// requests holds every child of the request metrics, made at the start and for the classes of a reload: each series
+// is there from the first scrape, recording allocates nothing, and no other label value can come up.
 type requests struct {
 	pools map[string]*poolCounts
 	other *poolCounts // of a pool that is not weir's
@@ -60,14 +61,30 @@ type classCounts struct {
 	outcomes    map[route.Outcome]prometheus.Counter
 }
 
-// newRequests makes the metrics of the pools, classes and endpoints in stats and registers them.
-func newRequests(reg prometheus.Registerer, stats []route.Stats) *requests {
-	v := newVecs(reg)
+// newRequests makes the children of the pools, classes and endpoints in stats.
+func newRequests(v *vecs, stats []route.Stats) *requests {
 	r := &requests{pools: map[string]*poolCounts{}, other: v.pool(route.Stats{Pool: unknown})}
 	for _, s := range stats {
 		r.pools[s.Pool] = v.pool(s)
 	}
 	return r
+}
+
+// with returns a copy that has these classes too. Those that r has keep their counters: requests of a class that
+// has vanished may still end.
+func (r *requests) with(v *vecs, classes []string) *requests {
+	next := &requests{pools: map[string]*poolCounts{}, other: r.other}
+	for name, p := range r.pools {
+		more := *p
+		more.classes = maps.Clone(p.classes)
+		for _, class := range classes {
+			if more.classes[class] == nil {
+				more.classes[class] = v.class(name, class)
+			}
+		}
+		next.pools[name] = &more
+	}
+	return next
 }
 
 // record is Admin.Record.

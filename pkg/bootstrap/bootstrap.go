@@ -9,15 +9,18 @@
 // and merge keys are read, merge keys for weir's own part only, as Envoy refuses them in its messages. A key
 // that weir reads and that stands twice is a fault, where Envoy takes the last.
 //
-// Load takes what weir serve needs, and refuses what it cannot run with. Check, behind weir check, also judges
-// what Envoy will do with the requests that weir holds and picks for: an ordered list of rules over the same tree.
+// The policy may stand in a file of its own instead, a weir.yaml; without any bootstrap file that also says where
+// weir listens and what its pools are.
+//
+// Load takes what weir serve needs, and refuses what it cannot run with. Reload reads the same anew, for a weir
+// that runs. Check, behind weir check, also judges what Envoy will do with the requests that weir holds and picks
+// for: an ordered list of rules over the same tree.
 package bootstrap
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"go.yaml.in/yaml/v4"
@@ -44,47 +47,47 @@ type Pool struct {
 	Endpoints []string // ip:port as discover.Endpoint formats them; at least one, each once
 }
 
-// Load reads the file. The error joins every fault in it, the policy's first, otherwise in the order of the
+// Load reads the files. The error joins every fault in them, the policy's first, otherwise in the order of the
 // file, each as file:line: text.
-func Load(name string) (*Bootstrap, error) {
-	text, err := readFile(name)
+func Load(f Files) (*Bootstrap, error) {
+	in, err := f.read()
 	if err != nil {
 		return nil, err
 	}
-	return parse(name, text)
+	r, err := in.parse()
+	if err != nil {
+		return nil, err
+	}
+	return &r.Bootstrap, nil
 }
 
-// readFile reads a regular file: a pipe would keep weir waiting for its other end.
-func readFile(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
+func (in input) parse() (*reading, error) {
+	if in.Bootstrap == "" {
+		return in.alone()
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", name)
+	r := &reading{}
+	f := &file{name: in.Bootstrap}
+	root, broken := tree(in.Bootstrap, in.envoy)
+	var wrong error
+	r.policy, r.Policy, wrong = in.policyOf(f, root)
+	if broken != nil {
+		return nil, errors.Join(wrong, broken)
 	}
-	return os.ReadFile(name)
-}
-
-func parse(name string, text []byte) (*Bootstrap, error) {
-	root, err := tree(name, text)
-	if err != nil {
-		return nil, err
-	}
-	f := &file{name: name}
-	b := &Bootstrap{}
-	var policy error
-	b.Policy, policy = config.Read(f.find(root, "node", "metadata", "weir"), name)
 	clusters := f.clusters(root)
-	b.Listen = f.listen(root, clusters)
-	b.Pools = f.pools(root, clusters)
-	if err := errors.Join(policy, f.err()); err != nil {
+	r.Listen, r.listen = f.listen(root, r.policy, clusters)
+	r.Pools, r.pools = f.pools(root, clusters)
+	r.all = f.place(f.find(root, "static_resources", "clusters"))
+	own := f.err()
+	if r.policy.file != f {
+		wrong = errors.Join(wrong, r.policy.err())
+	}
+	if err := errors.Join(wrong, own); err != nil {
 		return nil, err
 	}
-	return b, nil
+	return r, nil
 }
 
-// tree reads a text as YAML, of which JSON is a part.
+// tree reads a text as YAML, of which JSON is a part. Without one there is an error.
 func tree(name string, text []byte) (*yaml.Node, error) {
 	var doc yaml.Node
 	if err := yaml.Load(text, &doc); err != nil {
@@ -99,13 +102,10 @@ func tree(name string, text []byte) (*yaml.Node, error) {
 // syntax is the error for a text that is no YAML, with the line where the library gives one.
 func syntax(name string, err error) error {
 	var at *yaml.LoadError
-	switch {
-	case !errors.As(err, &at):
-		return fmt.Errorf("%s: %w", name, err)
-	case at.Mark.Line == 0:
-		return fmt.Errorf("%s: %s", name, at.Message)
+	if !errors.As(err, &at) {
+		return config.Fault{File: name, Text: err.Error()}
 	}
-	return fmt.Errorf("%s:%d: %s", name, at.Mark.Line, at.Message)
+	return config.Fault{File: name, Line: at.Mark.Line, Text: at.Message}
 }
 
 // file collects the faults of one file.
@@ -123,6 +123,14 @@ func (f *file) fail(n *yaml.Node, format string, args ...any) {
 	f.report(n.Line, fmt.Sprintf(format, args...))
 }
 
+// place is where a node stands; nil: the file as a whole.
+func (f *file) place(n *yaml.Node) place {
+	if n == nil {
+		return place{file: f.name}
+	}
+	return place{f.name, n.Line}
+}
+
 func (f *file) report(line int, text string) {
 	f.faults = append(f.faults, fault{line, text})
 }
@@ -134,7 +142,7 @@ func (f *file) err() error {
 	seen := map[fault]bool{}
 	for _, one := range f.faults {
 		if !seen[one] {
-			errs = append(errs, fmt.Errorf("%s:%d: %s", f.name, one.line, one.text))
+			errs = append(errs, config.Fault{File: f.name, Line: one.line, Text: one.text})
 		}
 		seen[one] = true
 	}

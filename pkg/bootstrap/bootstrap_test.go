@@ -27,8 +27,21 @@ func read(t testing.TB, name string) string {
 	return string(text)
 }
 
+// parseText is Load of a bootstrap file f with that text.
+func parseText(text string) (*Bootstrap, error) {
+	r, err := input{Files: Files{Bootstrap: "f"}, envoy: []byte(text)}.parse()
+	if err != nil {
+		return nil, err
+	}
+	return &r.Bootstrap, nil
+}
+
+func checkText(text string, envoy Version) []Finding {
+	return input{Files: Files{Bootstrap: "f"}, envoy: []byte(text)}.check(envoy)
+}
+
 func TestShippedFile(t *testing.T) {
-	got, err := Load(shipped)
+	got, err := Load(Files{Bootstrap: shipped})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +57,7 @@ func TestShippedFile(t *testing.T) {
 // TestEveryFormReadsAlike reads the shipped file as JSON, with spaces and with tabs, and with camelCase in
 // Envoy's part.
 func TestEveryFormReadsAlike(t *testing.T) {
-	want, err := Load(shipped)
+	want, err := Load(Files{Bootstrap: shipped})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +72,7 @@ func TestEveryFormReadsAlike(t *testing.T) {
 		if strings.Contains(text, "static_resources") == (form == "camelCase") {
 			t.Fatalf("%s: the test's own text is wrong", form)
 		}
-		if got, err := parse("f", []byte(text)); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := parseText(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, %v", form, got, err)
 		}
 	}
@@ -115,7 +128,7 @@ func TestGoodFiles(t *testing.T) {
 		"per_route.yaml": {config.Default(), Address{"tcp", "[::1]:9000"}, replicas},
 		"chosen.yaml":    {chosen, Address{"tcp", "127.0.0.1:9001"}, replicas},
 	} {
-		if got, err := Load(filepath.Join("testdata", name)); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := Load(Files{Bootstrap: filepath.Join("testdata", name)}); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got\n%+v, %v\nwant\n%+v", name, got, err, want)
 		}
 	}
@@ -134,7 +147,7 @@ func TestBadFiles(t *testing.T) {
 				want = append(want, name+":"+strings.TrimSpace(w))
 			}
 		}
-		_, err := Load(name)
+		_, err := Load(Files{Bootstrap: name})
 		if err == nil || len(want) == 0 {
 			t.Errorf("%s: error %v, wants %d", name, err, len(want))
 		} else if w := strings.Join(want, "\n"); err.Error() != w {
@@ -150,14 +163,14 @@ func TestTextsWithoutALine(t *testing.T) {
 		"node: {id: a}\n---\nnode: {id: b}\n": "f: yaml: expected single document, found multiple",
 		"":                                    "f: yaml: no documents in stream",
 	} {
-		if _, err := parse("f", []byte(text)); err == nil || err.Error() != want {
+		if _, err := parseText(text); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
 	}
 }
 
 func TestAMissingFileIsAnError(t *testing.T) {
-	if _, err := Load(filepath.Join(t.TempDir(), "envoy.yaml")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Load(Files{Bootstrap: filepath.Join(t.TempDir(), "envoy.yaml")}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -170,7 +183,7 @@ func TestAliasesWithinAliasesAreCheap(t *testing.T) {
 		fmt.Fprintf(&b, ",\n &a%d [*a%d, *a%d]", i+1, i, i)
 	}
 	b.WriteString(",\n &self {inside: *self}]}\n")
-	_, err := parse("f", []byte(b.String()))
+	_, err := parseText(b.String())
 	want := `f:1: cluster "weir" is weir and is not in static_resources.clusters` +
 		"\nf:1: no cluster has the load balancing policy override_host: weir has nothing to route over"
 	if err == nil || err.Error() != want {
@@ -188,7 +201,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("# nothing")
 	f.Add("--- a\n--- b")
 	f.Fuzz(func(t *testing.T, text string) {
-		b, err := parse("f", []byte(text))
+		b, err := parseText(text)
 		if (b == nil) != (err != nil) {
 			t.Fatalf("%q: %+v, %v", text, b, err)
 		}

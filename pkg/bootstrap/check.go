@@ -2,12 +2,13 @@ package bootstrap
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/weirproxy/weir/pkg/config"
 )
 
 // Severity says what a Finding does to the exit status of weir check.
@@ -31,71 +32,56 @@ type Finding struct {
 
 // String is file:line: severity: text (rule), without the line where there is none.
 func (f Finding) String() string {
-	at := f.File
-	if f.Line > 0 {
-		at += ":" + strconv.Itoa(f.Line)
-	}
-	return fmt.Sprintf("%s: %s: %s (%s)", at, f.Severity, f.Text, f.Rule)
+	return config.Fault{File: f.File, Line: f.Line, Text: fmt.Sprintf("%s: %s (%s)", f.Severity, f.Text, f.Rule)}.Error()
 }
 
-// Check returns everything that weir has against the file, in the order of its lines, for an Envoy of the
-// version: what Load refuses, and what Rules find. The error is that of reading the file.
+// Check returns everything that weir has against the files, in the order of their lines, for an Envoy of the
+// version: what Load refuses, and what Rules find in the bootstrap file. The error is that of reading the files.
 //
 // A setting that the file lacks counts with Envoy's default. What cannot be read, such as a duration without its
 // s, no rule judges: Envoy refuses it. Rules that need the policy run once the policy has no fault of its own.
-func Check(name string, envoy Version) ([]Finding, error) {
-	text, err := readFile(name)
+func Check(f Files, envoy Version) ([]Finding, error) {
+	in, err := f.read()
 	if err != nil {
 		return nil, err
 	}
-	return check(name, text, envoy), nil
+	return in.check(envoy), nil
 }
 
-func check(name string, text []byte, envoy Version) []Finding {
-	_, refused := parse(name, text)
-	all := refusals(name, refused)
-	if root, err := tree(name, text); err == nil {
-		all = append(all, newMesh(name, root, envoy).judge()...)
+func (in input) check(envoy Version) (all []Finding) {
+	_, refused := in.parse()
+	for _, one := range config.Faults(refused) {
+		at := config.Fault{File: in.String(), Text: one.Error()}
+		errors.As(one, &at)
+		all = append(all, Finding{at.File, at.Line, Error, at.Text, serve.Name})
 	}
-	return tidy(all)
-}
-
-// refusals are the faults that Load joins, each of which reads file:line: text.
-func refusals(name string, err error) (all []Finding) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range joined.Unwrap() {
-			all = append(all, refusals(name, one)...)
-		}
-		return all
-	}
-	if err == nil {
-		return nil
-	}
-	text := strings.TrimPrefix(err.Error(), name+":")
-	one := Finding{File: name, Severity: Error, Text: strings.TrimSpace(text), Rule: serve.Name}
-	if line, rest, ok := strings.Cut(text, ": "); ok {
-		if n, err := strconv.Atoi(line); err == nil {
-			one.Line, one.Text = n, rest
+	if in.Bootstrap != "" {
+		if root, err := tree(in.Bootstrap, in.envoy); err == nil {
+			all = append(all, newMesh(in, root, envoy).judge()...)
 		}
 	}
-	return []Finding{one}
+	return in.tidy(all)
 }
 
-// tidy drops what was found twice, as two routes may share what is wrong, and sorts by line, in one line in the
-// order of the rules.
-func tidy(all []Finding) []Finding {
-	type place struct {
-		line int
-		text string
-	}
-	seen := map[place]bool{}
+// tidy drops what was found twice, as two routes may share what is wrong, and sorts by file and line, in one line
+// in the order of the rules.
+func (in input) tidy(all []Finding) []Finding {
+	seen := map[Finding]bool{}
 	all = slices.DeleteFunc(all, func(f Finding) bool {
-		at := place{f.Line, f.Text}
-		was := seen[at]
-		seen[at] = true
+		f.Severity, f.Rule = "", ""
+		was := seen[f]
+		seen[f] = true
 		return was
 	})
-	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		if a.File != b.File && a.File == in.Policy {
+			return 1
+		}
+		if a.File != b.File {
+			return -1
+		}
+		return cmp.Compare(a.Line, b.Line)
+	})
 	return all
 }
 

@@ -170,7 +170,7 @@ func TestEachRuleFindsItsFault(t *testing.T) {
 		if c.envoy == (Version{}) {
 			c.envoy = Oldest
 		}
-		all := check("f", []byte(text), c.envoy)
+		all := checkText(text, c.envoy)
 		if len(all) != 1 {
 			t.Errorf("%d, %s: %d findings: %v", i, c.rule, len(all), all)
 			continue

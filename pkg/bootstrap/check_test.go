@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,7 +54,7 @@ func TestNothingAgainstGoodFiles(t *testing.T) {
 		if c.envoy == (Version{}) {
 			c.envoy = Oldest
 		}
-		for _, f := range check("f", []byte(edited(t, c.mode, c.edits...)), c.envoy) {
+		for _, f := range checkText(edited(t, c.mode, c.edits...), c.envoy) {
 			t.Errorf("%s: %v", name, f)
 		}
 	}
@@ -71,7 +72,7 @@ func wants(text, name string) (all []string) {
 
 func TestManyFaultsAtOnce(t *testing.T) {
 	name := "testdata/check/many.yaml"
-	all, err := Check(name, Oldest)
+	all, err := Check(Files{Bootstrap: name}, Oldest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestManyFaultsAtOnce(t *testing.T) {
 func TestEveryFormIsJudgedAlike(t *testing.T) {
 	for _, edits := range [][]string{nil, {"max_message_timeout: 600s", "#", "[envoy.lb, weir]", "[]", weirBreakers, "#", noTimeout, "#", strip, "", "type: STATIC                   ", "type: 0 #"}} {
 		text := edited(t, envoy.Buffered, edits...)
-		want := ruleTexts(check("f", []byte(text), Oldest))
+		want := ruleTexts(checkText(text, Oldest))
 		if (len(want) == 0) != (edits == nil) {
 			t.Fatalf("the test's own file has %d findings", len(want))
 		}
@@ -97,7 +98,7 @@ func TestEveryFormIsJudgedAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 		for form, text := range map[string]string{"JSON": marshal(t, root, "  "), "camelCase": marshal(t, camelKeys(root), "\t")} {
-			if got := ruleTexts(check("f", []byte(text), Oldest)); !slices.Equal(got, want) {
+			if got := ruleTexts(checkText(text, Oldest)); !slices.Equal(got, want) {
 				t.Errorf("%s: got\n%v\nwant\n%v", form, got, want)
 			}
 		}
@@ -118,7 +119,7 @@ func TestASharedFilterIsJudgedOnce(t *testing.T) {
 		"    filter_chains: &chains\n    - filters:\n      - name: envoy.filters.network.http_connection_manager\n        typed_config:\n          \"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager\n          stat_prefix: front",
 		"response_trailer_mode: SEND", "response_trailer_mode: SKIP",
 		"  # Only for comparing: the same replicas", "  - {name: second, per_connection_buffer_limit_bytes: 33554432, filter_chains: *chains}\n  # Only for comparing: the same replicas")
-	all := check("f", []byte(text), Oldest)
+	all := checkText(text, Oldest)
 	if len(all) != 1 || all[0].Line != lineOf(t, text, "response_trailer_mode: SKIP") {
 		t.Errorf("got %v", all)
 	}
@@ -132,7 +133,7 @@ func TestWhatLoadRefusesCheckReports(t *testing.T) {
 		t.Fatalf("%d files", len(names))
 	}
 	for _, name := range names {
-		all, err := Check(name, Oldest)
+		all, err := Check(Files{Bootstrap: name}, Oldest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +149,7 @@ func TestWhatLoadRefusesCheckReports(t *testing.T) {
 		"":                          "f: error: yaml: no documents in stream (serve)",
 		"node: {}\n---\nnode: {}\n": "f: error: yaml: expected single document, found multiple (serve)",
 	} {
-		if all := check("f", []byte(text), Oldest); len(all) != 1 || all[0].String() != want {
+		if all := checkText(text, Oldest); len(all) != 1 || all[0].String() != want {
 			t.Errorf("%q: got %v, want %s", text, all, want)
 		}
 	}
@@ -158,11 +159,11 @@ func TestRoutesOfAnotherPlaceAreUnseen(t *testing.T) {
 	text := edited(t, envoy.Buffered)
 	begin, end := strings.Index(text, "          route_config:\n            name: front"), strings.Index(text, "          http_filters:")
 	text = text[:begin] + "          rds: {route_config_name: front}\n" + text[end:]
-	all := check("f", []byte(text), Oldest)
+	all := checkText(text, Oldest)
 	if len(all) != 1 || all[0].Rule != "unseen" || all[0].Line != lineOf(t, text, "v3.HttpConnectionManager\n          stat_prefix: front") {
 		t.Errorf("got %v", all)
 	}
-	all, err := Check("testdata/minimal.yaml", Oldest) // whose filter stands in no typed connection manager
+	all, err := Check(Files{Bootstrap: "testdata/minimal.yaml"}, Oldest) // whose filter stands in no typed connection manager
 	if err != nil || len(all) == 0 || all[0].Rule != "unseen" {
 		t.Errorf("got %v, %v", all, err)
 	}
@@ -177,7 +178,7 @@ func TestFindingsAreText(t *testing.T) {
 	if got := f.String(); got != "envoy.yaml:7: warning: a fault (rule)" {
 		t.Errorf("got %s", got)
 	}
-	if _, err := Check(filepath.Join(t.TempDir(), "envoy.yaml"), Oldest); !os.IsNotExist(err) {
+	if _, err := Check(Files{Bootstrap: filepath.Join(t.TempDir(), "envoy.yaml")}, Oldest); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
 }
@@ -224,8 +225,8 @@ func FuzzCheck(f *testing.F) {
 		known[r.Name] = r.Severity
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		all := check("f", []byte(text), Oldest)
-		_, err := parse("f", []byte(text))
+		all := checkText(text, Oldest)
+		_, err := parseText(text)
 		if refused := slices.ContainsFunc(all, func(f Finding) bool { return f.Rule == "serve" }); refused != (err != nil) {
 			t.Fatalf("%q: Load: %v, findings %v", text, err, all)
 		}

@@ -28,9 +28,9 @@ func (f *file) clusters(root *yaml.Node) map[string]*yaml.Node {
 	return all
 }
 
-// pools reads the clusters that weir's pick reaches.
-func (f *file) pools(root *yaml.Node, clusters map[string]*yaml.Node) []Pool {
-	var all []Pool
+// pools reads the clusters that weir's pick reaches, and where each stands.
+func (f *file) pools(root *yaml.Node, clusters map[string]*yaml.Node) (all []Pool, at map[string]place) {
+	at = map[string]place{}
 	found := false
 	for _, c := range f.list(root, "static_resources", "clusters") {
 		name := f.text(c, "name")
@@ -39,13 +39,13 @@ func (f *file) pools(root *yaml.Node, clusters map[string]*yaml.Node) []Pool {
 		}
 		found = true
 		if p, ok := f.pool(name, c); ok {
-			all = append(all, p)
+			all, at[name] = append(all, p), f.place(c)
 		}
 	}
 	if !found {
 		f.fail(root, "no cluster has the load balancing policy override_host: weir has nothing to route over")
 	}
-	return all
+	return all, at
 }
 
 // overridden reports whether override_host stands anywhere in the cluster's policies: it may be the child of

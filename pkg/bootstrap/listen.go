@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/weirproxy/weir/pkg/config"
 	"github.com/weirproxy/weir/pkg/discover"
 )
 
@@ -17,37 +18,37 @@ const (
 
 // listen finds where weir listens: at the endpoint of the one cluster that the ext_proc filters of the
 // listeners, and their overrides per route, call. Of several, the policy's ext_proc_cluster says which.
-func (f *file) listen(root *yaml.Node, clusters map[string]*yaml.Node) Address {
-	name := f.weir(root)
+func (f *file) listen(root *yaml.Node, policy part, clusters map[string]*yaml.Node) (Address, place) {
+	name := f.weir(root, policy)
 	if name == nil {
-		return Address{}
+		return Address{}, place{}
 	}
 	c := clusters[name.Value]
 	if c == nil {
 		f.fail(name, "cluster %q is weir and is not in static_resources.clusters", name.Value)
-		return Address{}
+		return Address{}, place{}
 	}
 	endpoints := f.endpoints(c)
 	if len(endpoints) != 1 {
 		f.fail(c, "cluster %q is weir and has %d endpoints: one is needed", name.Value, len(endpoints))
-		return Address{}
+		return Address{}, place{}
 	}
-	return f.address(endpoints[0])
+	return f.address(endpoints[0]), f.place(endpoints[0])
 }
 
 // weir returns the name of weir's own cluster where a filter gives it, nil with a fault when that is not known.
-func (f *file) weir(root *yaml.Node) *yaml.Node {
+func (f *file) weir(root *yaml.Node, policy part) *yaml.Node {
 	called := f.called(root)
 	names := slices.Sorted(maps.Keys(called))
-	chosen := f.find(root, "node", "metadata", "weir", "ext_proc_cluster")
+	chosen := policy.find(policy.node, "ext_proc_cluster")
 	switch {
 	case len(names) == 0:
 	case chosen != nil && called[chosen.Value] == nil:
-		f.fail(chosen, "ext_proc_cluster: no ext_proc filter calls %q: they call %s", chosen.Value, strings.Join(names, ", "))
+		policy.fail(chosen, "ext_proc_cluster: no ext_proc filter calls %q: they call %s", chosen.Value, strings.Join(names, ", "))
 	case chosen != nil:
 		return called[chosen.Value]
 	case len(names) > 1:
-		f.fail(called[names[0]], "ext_proc filters call several clusters: give ext_proc_cluster in node.metadata.weir, one of %s", strings.Join(names, ", "))
+		f.fail(called[names[0]], "ext_proc filters call several clusters: give ext_proc_cluster in %s, one of %s", policy.called, strings.Join(names, ", "))
 	default:
 		return called[names[0]]
 	}
@@ -85,14 +86,11 @@ func (f *file) called(root *yaml.Node) map[string]*yaml.Node {
 	return called
 }
 
-// maxSocketPath is what Linux takes: sun_path is 108 bytes with a zero at its end.
-const maxSocketPath = 107
-
 // address reads the address of weir's own endpoint.
 func (f *file) address(endpoint *yaml.Node) Address {
 	if path := f.text(endpoint, "address", "pipe", "path"); path != "" {
-		if len(path) > maxSocketPath || strings.ContainsRune(path, 0) {
-			f.fail(endpoint, "weir's own socket %q: a path is %d bytes at most", path, maxSocketPath)
+		if err := config.Socket(path); err != nil {
+			f.fail(endpoint, "weir's own address: %v", err)
 		}
 		return Address{"unix", path}
 	}

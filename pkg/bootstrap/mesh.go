@@ -50,20 +50,21 @@ type settings struct {
 	off       bool
 }
 
-func newMesh(name string, root *yaml.Node, envoy Version) *mesh {
-	m := &mesh{file: &file{name: name}, root: root, envoy: envoy}
-	load := &file{name: name} // what it finds wrong, parse has reported
+func newMesh(in input, root *yaml.Node, envoy Version) *mesh {
+	m := &mesh{file: &file{name: in.Bootstrap}, root: root, envoy: envoy}
+	load := &file{name: in.Bootstrap} // what it finds wrong, parse has reported
 	m.clusters = load.clusters(root)
 	for _, c := range load.list(root, "static_resources", "clusters") {
 		if m.clusters[load.text(c, "name")] == c && load.overridden(c) {
 			m.targets = append(m.targets, m.target(c))
 		}
 	}
-	if at := load.weir(root); at != nil {
-		m.weir = at.Value
-	}
-	if policy, err := config.Read(load.find(root, "node", "metadata", "weir"), name); err == nil {
+	at, policy, err := in.policyOf(load, root)
+	if err == nil {
 		m.policy = &policy
+	}
+	if name := load.weir(root, at); name != nil {
+		m.weir = name.Value
 	}
 	seen := map[*yaml.Node]bool{}
 	for _, l := range m.list(root, "static_resources", "listeners") {

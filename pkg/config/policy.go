@@ -22,7 +22,7 @@ import (
 )
 
 // Policy is everything an operator may set. It stands under node.metadata.weir of Envoy's bootstrap, where
-// Envoy carries and ignores it.
+// Envoy carries and ignores it, or in a file of its own, a weir.yaml.
 type Policy struct {
 	Route   route.Config   `yaml:",inline"`
 	Edge    extproc.Config `yaml:",inline"`
@@ -49,19 +49,24 @@ func Read(n *yaml.Node, file string) (Policy, error) {
 	if n == nil {
 		return p, nil
 	}
-	if replica, ok := pool.Default(profile(n)); ok {
-		p.Replica = replica
-	}
-	r := &reader{file: file, at: map[string]*yaml.Node{}}
-	r.read(n, "", reflect.ValueOf(&p).Elem())
-	r.check("", p.Route.Validate())
-	r.check("", p.Edge.Validate())
-	r.check("replica.", p.Replica.Validate())
-	r.check("", p.validateAdmin())
+	r := newReader(file)
+	r.decode(n, &p, &p)
 	if err := r.err(); err != nil {
 		return Policy{}, err
 	}
 	return p, nil
+}
+
+// decode reads n into the struct at into, which is or holds the policy p, and validates that.
+func (r *reader) decode(n *yaml.Node, into any, p *Policy) {
+	if replica, ok := pool.Default(profile(n)); ok {
+		p.Replica = replica
+	}
+	r.read(n, "", reflect.ValueOf(into).Elem())
+	r.check("", p.Route.Validate())
+	r.check("", p.Edge.Validate())
+	r.check("replica.", p.Replica.Validate())
+	r.check("", p.validateAdmin())
 }
 
 // profile returns the text at replica.profile, empty for none: its constants are the defaults under replica.
@@ -91,34 +96,27 @@ func (p Policy) validateAdmin() error {
 // check reports the faults that a Validate found, each text of which begins with its key and a colon. It
 // passes over those of values that could not be read, which are reported already.
 func (r *reader) check(prefix string, err error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range joined.Unwrap() {
-			r.check(prefix, one)
+	for _, one := range Faults(err) {
+		key, text, _ := strings.Cut(one.Error(), ": ")
+		path := prefix + key
+		if r.unread(path) {
+			continue
 		}
-		return
+		n := r.at[path]
+		if n == nil {
+			text += " (not given)"
+		}
+		for at := path; n == nil; n = r.at[at] {
+			at = parent(at)
+		}
+		r.report(n.Line, path, text)
 	}
-	if err == nil {
-		return
-	}
-	key, text, _ := strings.Cut(err.Error(), ": ")
-	path := prefix + key
-	if r.unread(path) {
-		return
-	}
-	n := r.at[path]
-	if n == nil {
-		text += " (not given)"
-	}
-	for at := path; n == nil; n = r.at[at] {
-		at = parent(at)
-	}
-	r.report(n.Line, path, text)
 }
 
 // unread reports whether the value at path, or one that it stands in, could not be read.
 func (r *reader) unread(path string) bool {
 	for _, f := range r.failed {
-		if f != "" && (path == f || strings.HasPrefix(path, f+".") || strings.HasPrefix(path, f+"[")) {
+		if f == "" || path == f || strings.HasPrefix(path, f+".") || strings.HasPrefix(path, f+"[") {
 			return true
 		}
 	}

@@ -29,9 +29,19 @@ func parse(t testing.TB, text string) *yaml.Node {
 // file itself, as "# want LINE: TEXT", every fault in order: nothing is reported twice and nothing is left out.
 // GAIE#426 and its kind: unset, zero, negative and NaN values, unknown keys, addresses, no class at all.
 func TestBadFiles(t *testing.T) {
-	names, err := filepath.Glob("testdata/*.bad.yaml")
-	if err != nil || len(names) < 20 {
-		t.Fatalf("%d files, %v", len(names), err)
+	badFiles(t, "testdata", 20, Read)
+	badFiles(t, "testdata/alone", 20, func(n *yaml.Node, file string) (Policy, error) {
+		a, err := ReadAlone(n, file)
+		return a.Policy, err
+	})
+	badFiles(t, "testdata/beside", 2, ReadBeside)
+}
+
+func badFiles(t *testing.T, dir string, least int, read func(*yaml.Node, string) (Policy, error)) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.bad.yaml"))
+	if err != nil || len(names) < least {
+		t.Fatalf("%s: %d files, %v", dir, len(names), err)
 	}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
@@ -44,7 +54,7 @@ func TestBadFiles(t *testing.T) {
 				want = append(want, "envoy.yaml:"+strings.TrimSpace(w))
 			}
 		}
-		_, err = Read(parse(t, string(text)), "envoy.yaml")
+		_, err = read(parse(t, string(text)), "envoy.yaml")
 		if err == nil || len(want) == 0 {
 			t.Errorf("%s: error %v, wants %d", name, err, len(want))
 		} else if w := strings.Join(want, "\n"); err.Error() != w {
@@ -165,16 +175,19 @@ func TestEveryFieldHasAKey(t *testing.T) {
 				t.Errorf("%s%s: a field without a key", path, f.Type())
 			case f.Kind() == reflect.Struct:
 				check(at+".", f)
-			case f.Kind() == reflect.Slice:
+			case f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct:
 				check(at+"[].", reflect.New(f.Type().Elem()).Elem())
 			default:
+				if f.Kind() == reflect.Slice {
+					f = reflect.New(f.Type().Elem()).Elem()
+				}
 				if err := scalar(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}, f); err != nil && strings.Contains(err.Error(), "cannot read") {
 					t.Errorf("%s: %v", at, err)
 				}
 			}
 		}
 	}
-	check("", reflect.ValueOf(&Policy{}).Elem())
+	check("", reflect.ValueOf(&Alone{}).Elem())
 }
 
 // FuzzRead holds that any tree is a policy that validates or an error that names the file, never a panic.

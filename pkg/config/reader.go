@@ -28,6 +28,8 @@ type fault struct {
 	text string // begins with the key path, if there is one
 }
 
+func newReader(file string) *reader { return &reader{file: file, at: map[string]*yaml.Node{}} }
+
 // fail reports that the value n at path could not be read.
 func (r *reader) fail(n *yaml.Node, path, format string, args ...any) {
 	r.failed = append(r.failed, path)
@@ -46,7 +48,7 @@ func (r *reader) err() error {
 	slices.SortStableFunc(r.faults, func(a, b fault) int { return cmp.Compare(a.line, b.line) })
 	var errs []error
 	for _, f := range r.faults {
-		errs = append(errs, fmt.Errorf("%s:%d: %s", r.file, f.line, f.text))
+		errs = append(errs, Fault{r.file, f.line, f.text})
 	}
 	return errors.Join(errs...)
 }

@@ -6,7 +6,9 @@ package discover
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
+	"strconv"
 )
 
 // embedded holds the IPv6 addresses that end in an IPv4 one and are no other: ::10.0.0.1, ::1 and ::.
@@ -30,6 +32,16 @@ func Endpoint(host string, port int) (string, error) {
 		return "", fmt.Errorf("port %d is not between 1 and 65535", port)
 	}
 	return netip.AddrPortFrom(addr, uint16(port)).String(), nil
+}
+
+// Parse is Endpoint of a text such as 10.0.0.1:8000 or [2001:db8::1]:8000.
+func Parse(text string) (string, error) {
+	host, digits, err := net.SplitHostPort(text)
+	port, errPort := strconv.Atoi(digits)
+	if err != nil || errPort != nil {
+		return "", fmt.Errorf("%q is not ip:port", text)
+	}
+	return Endpoint(host, port)
 }
 
 // Raw is an endpoint as a file has it.

@@ -53,6 +53,18 @@ func TestEndpointIsCanonical(t *testing.T) {
 	}
 }
 
+// TestParse holds what Parse itself refuses; the rest is Endpoint.
+func TestParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"10.0.0.1:8000": "10.0.0.1:8000", "[2001:DB8::1]:8000": "[2001:db8::1]:8000",
+		"10.0.0.1": "", "10.0.0.1:http": "", "2001:db8::1:8000": "", "http://10.0.0.1:8000": "", "10.0.0.1:70000": "", "": "",
+	} {
+		if got, err := Parse(text); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
 func TestStaticReturnsAListWithoutDoubles(t *testing.T) {
 	got, faults := Static([]Raw{{"10.0.0.2", 8000, 1}, {"10.0.0.1", 8000, 2}, {"10.0.0.1", 8001, 3}})
 	if want := []string{"10.0.0.2:8000", "10.0.0.1:8000", "10.0.0.1:8001"}; faults != nil || !slices.Equal(got, want) {

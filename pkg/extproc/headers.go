@@ -24,6 +24,7 @@ const (
 
 // readHeaders fills the request from its headers, its route's gRPC metadata and Envoy's attributes.
 func (st *stream) readHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.HttpHeaders) {
+	from := st.srv.sources.Load()
 	for _, v := range h.GetHeaders().GetHeaders() {
 		value := v.GetValue()
 		if raw := v.GetRawValue(); len(raw) > 0 { // Envoy fills one of the two: raw_value, as a rule
@@ -43,14 +44,14 @@ func (st *stream) readHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.HttpH
 		case headerAnthropic:
 			st.anthropic = true
 		}
-		if flow := st.srv.flow; flow.header != "" && v.GetKey() == flow.header {
+		if from.flow.header != "" && v.GetKey() == from.flow.header {
 			st.req.Flow = cut(join(st.req.Flow, value))
 		}
 	}
-	if st.srv.flow.namespace != "" {
-		st.req.Flow = st.srv.flow.metadata(m)
+	if from.flow.namespace != "" {
+		st.req.Flow = from.flow.metadata(m)
 	}
-	st.req.Class.TrustedClass = st.srv.classFrom.metadata(m)
+	st.req.Class.TrustedClass = from.classFrom.metadata(m)
 	md, _ := metadata.FromIncomingContext(st.rpc.Context())
 	st.req.Class.RouteClass = last(md[metaClass])
 	st.req.Class.RouteDeadline = last(md[metaDeadline])

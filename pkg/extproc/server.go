@@ -24,6 +24,7 @@ import (
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -87,10 +88,11 @@ type Server struct {
 
 	draining chan struct{} // closed when Serve begins to drain
 
-	flow, classFrom source
+	sources atomic.Pointer[sources]
 
 	streams, events, early, panics atomic.Int64
 	warnEarly, warnLarge           sync.Once
+	warnedTLS                      atomic.Int64 // when, in Unix nanoseconds
 }
 
 // pool is one pool's router and the timer that serves its gate.
@@ -103,8 +105,7 @@ type pool struct {
 // that ended, from the goroutine of its stream.
 func NewServer(cfg Config, routers map[string]*route.Router, record func(*route.Decision), log *slog.Logger) *Server {
 	s := &Server{cfg: cfg, pools: map[string]*pool{}, record: record, log: log, health: health.NewServer(), draining: make(chan struct{})}
-	s.flow, _ = parseSource(cfg.Flow) // Validate has passed
-	s.classFrom, _ = parseSource(cfg.ClassFrom)
+	s.Configure(cfg)
 	for name, r := range routers {
 		s.pools[name] = &pool{Router: r, wake: make(chan struct{}, 1)}
 	}
@@ -112,10 +113,20 @@ func NewServer(cfg Config, routers map[string]*route.Router, record func(*route.
 	return s
 }
 
+// Configure takes Flow and ClassFrom of a validated cfg for the streams that begin from now on. BodyLimit stays what
+// it was: gRPC's receive limit goes by it. Safe for concurrent use.
+func (s *Server) Configure(cfg Config) {
+	next := &sources{}
+	next.flow, _ = parseSource(cfg.Flow) // Validate has passed
+	next.classFrom, _ = parseSource(cfg.ClassFrom)
+	s.sources.Store(next)
+}
+
 // Serve accepts on l until ctx ends, then reports NOT_SERVING, goes on for noticeTime, lets streams end for drainTime and
 // cuts the rest. It is called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	g := grpc.NewServer(
+		grpc.Creds(plaintext{insecure.NewCredentials(), s.greetedByTLS}),
 		grpc.MaxRecvMsgSize(s.cfg.BodyLimit+messageSlack),
 		grpc.MaxConcurrentStreams(math.MaxUint32), // Envoy's breaker bounds them: a stream lives as long as its answer
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),

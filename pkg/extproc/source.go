@@ -16,6 +16,11 @@ type source struct {
 	path      []string // inside it
 }
 
+// sources are those of a policy. A stream takes them once, so that a reload does not split it.
+type sources struct {
+	flow, classFrom source
+}
+
 // maxValue bounds a value that a source yields; what is longer is cut. No sane tenant's name is.
 const maxValue = 128
 

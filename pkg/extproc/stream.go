@@ -224,7 +224,7 @@ func (st *stream) wait(d *route.Decision) error {
 	default:
 	}
 	if !st.duplex() {
-		if err := st.rpc.Send(holdReply(st.pool.MaxHold() + holdSlack)); err != nil {
+		if err := st.rpc.Send(holdReply(d.MaxHold() + holdSlack)); err != nil {
 			return errGone
 		}
 	}

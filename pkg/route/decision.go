@@ -123,6 +123,9 @@ type pinned struct {
 // Ready is closed when a held decision's wait is over; nil for one that was decided at once.
 func (d *Decision) Ready() <-chan struct{} { return d.ready }
 
+// MaxHold bounds its wait, whatever policy comes while it is held.
+func (d *Decision) MaxHold() time.Duration { return d.policy.MaxHold }
+
 // Predicted is how long it was expected to be held when it came; 0: not at all, or too few were admitted to tell.
 func (d *Decision) Predicted() time.Duration { return d.ticket.Predicted }
 

@@ -60,9 +60,6 @@ func New(cfg Config, p *pool.Pool) *Router {
 	return r
 }
 
-// MaxHold bounds every wait that begins now.
-func (r *Router) MaxHold() time.Duration { return r.policy.Load().MaxHold }
-
 // AffinityHeader is the header whose value the edge puts into Request.Session; empty: none.
 func (r *Router) AffinityHeader() string { return r.policy.Load().Pick.AffinityHeader() }
 
