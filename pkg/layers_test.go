@@ -27,13 +27,15 @@ var layers = [][]string{
 	{"pkg/config"},
 	{"pkg/bootstrap"},
 	{"pkg/lab/step"},
-	{"pkg/lab/replica", "pkg/lab/load"},
+	{"pkg/lab/replica", "pkg/lab/load", "pkg/lab/workload"},
+	{"pkg/lab/trace", "pkg/lab/policy"},
+	{"pkg/lab/sim"},
 	{"envoy"},
 	{"cmd/weir", "cmd/weirlab"},
 }
 
 // core is the packages that read no clock, start no goroutine and know no backend.
-var core = []string{"pkg/chain", "pkg/prompt", "pkg/prefix", "pkg/knee", "pkg/pool", "pkg/classify", "pkg/gate", "pkg/pick", "pkg/route", "pkg/lab/step"}
+var core = []string{"pkg/chain", "pkg/prompt", "pkg/prefix", "pkg/knee", "pkg/pool", "pkg/classify", "pkg/gate", "pkg/pick", "pkg/route", "pkg/lab/step", "pkg/lab/workload", "pkg/lab/policy", "pkg/lab/sim"}
 
 // only lists who may import a library, by import path prefix, with the reason in DESIGN.md section 2.
 var only = map[string][]string{

@@ -21,6 +21,9 @@ type command struct {
 var commands = []command{
 	{"replica", "serve simulated vLLM replicas", runReplica},
 	{"demo", "compare weir with round robin on a real Envoy", runDemo},
+	{"profile", "tell what a trace or a workload is like", runProfile},
+	{"sim", "compare policies in virtual time", runSim},
+	{"calibrate", "replay a published run in virtual time", runCalibrate},
 }
 
 func main() {

@@ -32,7 +32,12 @@ type Request struct {
 	Flow     string // whose request it is, from a source that the operator trusts; empty: nobody's
 	Session  string // the value of AffinityHeader; empty: none
 	Body     []byte // read during Route only
-	Kept     int    // bytes of it that the edge keeps while the request is held
+
+	// Parsed is what the body was read to already, by a simulation that has no text: Path, Encoding and Body are not
+	// looked at then. nil: Body is read.
+	Parsed *prompt.Prompt
+
+	Kept int // bytes of the body that the edge keeps while the request is held
 }
 
 // homeStart is how long after its start a router prefers a prefix's home, as its index is empty while the
@@ -117,6 +122,10 @@ func (r *Router) offer(now time.Time, d *Decision) gate.State {
 
 // parse is PARSE: body to Prompt.
 func (r *Router) parse(d *Decision, q *Request) {
+	if q.Parsed != nil {
+		d.Prompt = *q.Parsed
+		return
+	}
 	p := r.parsers.Get().(*prompt.Parser)
 	d.Prompt.Chain = make(chain.Chain, 0, len(q.Body)/chain.BlockBytes) // at once, not by doubling
 	p.Parse(&d.Prompt, q.Path, q.Encoding, q.Body)

@@ -4,8 +4,9 @@ package step
 // which they were freed. Block ids are 1..n; block 0 is the head of the free list, a ring.
 type cache struct {
 	blocks []block
-	byHash map[uint64]int32
+	byHash *table
 	free   int
+	named  int // blocks that got a hash so far
 }
 
 type block struct {
@@ -15,7 +16,8 @@ type block struct {
 }
 
 func newCache(n int) *cache {
-	c := &cache{blocks: make([]block, n+1), byHash: make(map[uint64]int32, n)}
+	c := &cache{blocks: make([]block, n+1)}
+	c.byHash = newTable(c.blocks)
 	for id := range n {
 		c.push(int32(id + 1))
 	}
@@ -34,8 +36,8 @@ func (c *cache) match(hashes []uint64, found []int32) (ids []int32, idle int) {
 	}
 	ids = found[:n]
 	for _, h := range hashes[n:] {
-		id, ok := c.byHash[h]
-		if !ok {
+		id := c.byHash.find(h)
+		if id == 0 {
 			break
 		}
 		ids = append(ids, id)
@@ -67,7 +69,7 @@ func (c *cache) take(n int, dst []int32) []int32 {
 		b := &c.blocks[id]
 		c.unlink(b)
 		if b.hash != 0 {
-			delete(c.byHash, b.hash)
+			c.byHash.drop(id)
 			b.hash = 0
 		}
 		b.refs = 1
@@ -81,9 +83,10 @@ func (c *cache) name(id int32, hash uint64) {
 	if hash == 0 {
 		return
 	}
-	if _, ok := c.byHash[hash]; !ok {
-		c.byHash[hash] = id
+	if c.byHash.find(hash) == 0 {
 		c.blocks[id].hash = hash
+		c.byHash.put(id)
+		c.named++
 	}
 }
 

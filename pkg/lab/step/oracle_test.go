@@ -10,6 +10,9 @@ import (
 // the blocks without one, and the map names the blocks that carry a hash.
 func (r *Replica) check(t *testing.T) {
 	t.Helper()
+	if err := r.Check(); err != nil {
+		t.Fatal(err)
+	}
 	refs := make([]int32, len(r.cache.blocks))
 	for _, s := range r.running {
 		for _, id := range s.blocks {
@@ -24,7 +27,7 @@ func (r *Replica) check(t *testing.T) {
 		}
 		if b.hash != 0 {
 			named++
-			if r.cache.byHash[b.hash] != int32(id) {
+			if r.cache.byHash.find(b.hash) != int32(id) {
 				t.Fatalf("block %d is not found by its hash", id)
 			}
 		}
@@ -35,8 +38,8 @@ func (r *Replica) check(t *testing.T) {
 			t.Fatalf("block %d is held and free", id)
 		}
 	}
-	if named != len(r.cache.byHash) || free != r.cache.free || free != len(refs)-1-r.Stats().KVUsed {
-		t.Fatalf("named %d of %d, free %d of %d", named, len(r.cache.byHash), free, r.cache.free)
+	if named != r.cache.byHash.n || free != r.cache.free || free != len(refs)-1-r.Stats().KVUsed {
+		t.Fatalf("named %d of %d, free %d of %d", named, r.cache.byHash.n, free, r.cache.free)
 	}
 }
 

@@ -42,6 +42,8 @@ type Replica struct {
 	queue    []*Seq // first come, first served
 	resumed  []*Seq // preempted, the top first; all before queue
 	running  []*Seq // by admission
+	blocked  *Seq   // the head of the queue at the last look, if it did not fit
+	named    int    // cache.named then
 
 	stepping   bool
 	start, end time.Duration // of the running step
@@ -136,10 +138,14 @@ func (r *Replica) Abort(s *Seq) bool {
 	case running:
 		r.running = drop(r.running)
 		r.cache.release(s.blocks)
+		r.stats.Ended += int64(s.taken())
 	default:
 		return false
 	}
 	s.state, s.blocks = unknown, s.blocks[:0]
+	if r.blocked == s {
+		r.blocked = nil
+	}
 	r.stats.Aborted++
 	return true
 }

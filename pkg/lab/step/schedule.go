@@ -41,6 +41,12 @@ func (r *Replica) startStep(t time.Duration) {
 func (r *Replica) scheduleRunning(pl *plan) {
 	for i := 0; i < len(r.running); i++ {
 		s := r.running[i]
+		if s.decoding && s.computed%BlockTokens != 0 && (s.computed+1)%BlockTokens != 0 {
+			s.planned = 1 // neither takes a block nor fills one: 14 of 16 decodes
+			pl.budget--
+			pl.context += s.Prompt + s.Generated
+			continue
+		}
 		n := min(s.total()-s.computed, pl.budget)
 		if need := blocksFor(s.computed+n) - len(s.blocks); need > 0 && !r.makeRoom(need, s) {
 			return
@@ -57,6 +63,7 @@ func (r *Replica) makeRoom(need int, s *Seq) bool {
 		victim := r.running[last]
 		r.running = r.running[:last]
 		r.cache.release(victim.blocks)
+		r.stats.Evicted += int64(victim.computed)
 		victim.blocks, victim.computed, victim.hashed = victim.blocks[:0], 0, 0
 		if victim.decoding {
 			victim.Last, victim.decoding = r.end, false // a decoding sequence gave a token in the last step
@@ -79,17 +86,22 @@ func (r *Replica) admit(t time.Duration, pl *plan) {
 		if s == nil {
 			return
 		}
+		if s == r.blocked && r.stillBlocked(s, pl.budget) {
+			return
+		}
 		s.blocks = slices.Grow(s.blocks, blocksFor(s.Prompt+s.Output)-len(s.blocks)) // once: take never grows it
 		var idle int
 		s.blocks, idle = r.cache.match(s.reusable(), s.blocks)
 		cached := len(s.blocks) * BlockTokens
 		n := min(s.total()-cached, pl.budget)
 		if blocksFor(cached+n)-len(s.blocks)+idle > r.cache.free {
+			r.blocked, r.named = s, r.cache.named
 			return
 		}
 		r.pop()
 		r.cache.hold(s.blocks)
 		s.state, s.computed, s.hashed = running, cached, len(s.blocks)
+		r.stats.Reused += int64(cached)
 		if s.Preemptions == 0 {
 			s.Admitted, s.Cached = t, cached
 			r.stats.Queries += int64(s.Prompt)
@@ -98,6 +110,15 @@ func (r *Replica) admit(t time.Duration, pl *plan) {
 		r.running = append(r.running, s)
 		r.schedule(s, n, pl)
 	}
+}
+
+// stillBlocked reports whether the head of the queue, which did not fit at the last look, cannot fit now, without another:
+// each block that was named since shortens what it needs by one at most, and idle ones only add to that. Behind a full
+// cache this is the answer nearly always, where a look goes through the whole prompt.
+func (r *Replica) stillBlocked(s *Seq, budget int) bool {
+	cached := len(s.blocks) * BlockTokens
+	need := blocksFor(cached+min(s.total()-cached, budget)) - len(s.blocks)
+	return need-(r.cache.named-r.named) > r.cache.free
 }
 
 func (r *Replica) head() *Seq {
@@ -111,6 +132,7 @@ func (r *Replica) head() *Seq {
 }
 
 func (r *Replica) pop() {
+	r.blocked = nil
 	if n := len(r.resumed); n > 0 {
 		r.resumed = r.resumed[:n-1]
 		return
@@ -163,12 +185,14 @@ func (r *Replica) finishStep() {
 		r.cache.release(s.blocks)
 		s.blocks = s.blocks[:0]
 		r.stats.Finished++
+		r.stats.Ended += int64(s.computed)
 		r.events = append(r.events, Event{Kind: Finished, At: t, Seq: s})
 	}
 	clear(r.running[len(keep):])
 	r.running = keep
 	r.events[stepped].Decodes = decodes
 	r.stats.Generated += int64(decodes)
+	r.stats.Decoded += int64(decodes)
 	r.stats.Steps++
 	r.stats.Busy += took
 }

@@ -47,3 +47,21 @@ func (s *Seq) total() int { return s.Prompt + s.Generated }
 func (s *Seq) reusable() []uint64 {
 	return s.Hashes[:min(len(s.Hashes), (s.total()-1)/BlockTokens)]
 }
+
+// taken is the tokens of a running sequence that have been found or computed, those that the running step was
+// charged for as prefill included.
+func (s *Seq) taken() int {
+	if s.decoding {
+		return s.computed
+	}
+	return s.computed + s.planned
+}
+
+// Left returns how many tokens a running sequence has still to compute before its next one; ok is false for one
+// that does not run.
+func (s *Seq) Left() (tokens int, ok bool) {
+	if s.state != running {
+		return 0, false
+	}
+	return s.total() - s.computed, true
+}

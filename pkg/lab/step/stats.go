@@ -16,6 +16,10 @@ type Stats struct {
 	Prompt      int64 // prompt tokens of sequences that gave their first token
 	Cached      int64 // of those, found in the cache
 	Prefilled   int64 // tokens computed in prefill, again after a preemption included
+	Reused      int64 // tokens found in the cache, again after a preemption included
+	Decoded     int64 // tokens computed in decodes
+	Evicted     int64 // tokens that preempted sequences gave up
+	Ended       int64 // tokens that sequences held when they finished or were aborted
 	Generated   int64 // answer tokens
 	Preemptions int64
 	Finished    int64

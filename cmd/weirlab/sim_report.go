@@ -1,0 +1,210 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/weirproxy/weir/pkg/lab/sim"
+)
+
+// simRow is one run, or one stage of it.
+type simRow struct {
+	cell   *simCell
+	load   float64
+	result *sim.Result
+}
+
+// simJSON is a row as a line of JSON. Times are seconds, rates per second of model time.
+type simJSON struct {
+	Workload   string              `json:"workload"`
+	Policy     string              `json:"policy"`
+	Load       float64             `json:"load"`
+	Seed       uint64              `json:"seed"`
+	Replicas   int                 `json:"replicas"`
+	TTFTMean   float64             `json:"ttft_mean"`
+	TTFTP50    float64             `json:"ttft_p50"`
+	TTFTP90    float64             `json:"ttft_p90"`
+	TTFTP99    float64             `json:"ttft_p99"`
+	TPOTMean   float64             `json:"tpot_mean"`
+	E2EMean    float64             `json:"e2e_mean"`
+	HitRate    float64             `json:"hit_rate"`
+	Ceiling    float64             `json:"ceiling"`
+	Skew       float64             `json:"skew"`
+	Throughput float64             `json:"throughput"`
+	Goodput    float64             `json:"goodput"`
+	Shed       map[string]int      `json:"shed"` // by class
+	Late       map[string]int      `json:"late"` // by class
+	Classes    map[string]simClass `json:"classes,omitempty"`
+}
+
+// simClass is one class of several.
+type simClass struct {
+	TTFTMean   float64 `json:"ttft_mean"`
+	TTFTP50    float64 `json:"ttft_p50"`
+	TTFTP99    float64 `json:"ttft_p99"`
+	TPOTMean   float64 `json:"tpot_mean"`
+	Throughput float64 `json:"throughput"`
+	Goodput    float64 `json:"goodput"`
+}
+
+func writeJSON(w io.Writer, rows []simRow) error {
+	for _, r := range rows {
+		f := r.result
+		line := simJSON{
+			Workload: r.cell.workload.Name, Policy: r.cell.policy, Load: r.load, Seed: r.cell.seed, Replicas: r.cell.cfg.Replicas,
+			TTFTMean: f.TTFTMean, TTFTP50: f.TTFTP50, TTFTP90: f.TTFTP90, TTFTP99: f.TTFTP99, TPOTMean: f.TPOTMean, E2EMean: f.E2EMean,
+			HitRate: f.HitRate, Ceiling: f.Ceiling, Skew: f.Skew, Throughput: f.Throughput, Goodput: f.Goodput,
+			Shed: map[string]int{}, Late: map[string]int{},
+		}
+		for name, c := range f.Classes {
+			line.Shed[name], line.Late[name] = c.Shed, c.Late
+			if len(f.Classes) > 1 {
+				if line.Classes == nil {
+					line.Classes = map[string]simClass{}
+				}
+				line.Classes[name] = simClass{c.TTFTMean, c.TTFTP50, c.TTFTP99, c.TPOTMean, c.Throughput, c.Goodput}
+			}
+		}
+		text, err := json.Marshal(line)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "%s\n", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// simTable gathers rows into medians over seeds.
+type simTable struct {
+	w    io.Writer
+	rows []simRow
+}
+
+func (t *simTable) add(rows []simRow) error {
+	t.rows = append(t.rows, rows...)
+	return nil
+}
+
+// simKey is what the rows of one line of the table have in common.
+type simKey struct {
+	workload string
+	load     float64
+	policy   string
+}
+
+func (r simRow) key() simKey { return simKey{r.cell.workload.Name, r.load, r.cell.policy} }
+
+// columns are the table's, with how each is worked out of one run.
+var columns = []struct {
+	name   string
+	spread bool // lowest and highest of the seeds, too
+	of     func(*sim.Result) float64
+	format func(float64) string
+}{
+	{"TTFT mean", true, func(r *sim.Result) float64 { return r.TTFTMean }, sim.Short},
+	{"p50", false, func(r *sim.Result) float64 { return r.TTFTP50 }, sim.Short},
+	{"p90", false, func(r *sim.Result) float64 { return r.TTFTP90 }, sim.Short},
+	{"p99", true, func(r *sim.Result) float64 { return r.TTFTP99 }, sim.Short},
+	{"TPOT ms", false, func(r *sim.Result) float64 { return 1000 * r.TPOTMean }, number("%.1f")},
+	{"e2e", false, func(r *sim.Result) float64 { return r.E2EMean }, sim.Short},
+	{"hit %", false, func(r *sim.Result) float64 { return 100 * r.HitRate }, number("%.1f")},
+	{"ceiling %", false, func(r *sim.Result) float64 { return 100 * r.Ceiling }, number("%.1f")},
+	{"skew", false, func(r *sim.Result) float64 { return r.Skew }, number("%.2f")},
+	{"answers/s", false, func(r *sim.Result) float64 { return r.Throughput }, number("%.2f")},
+	{"in time/s", false, func(r *sim.Result) float64 { return r.Goodput }, number("%.2f")},
+	{"late", false, func(r *sim.Result) float64 { return float64(r.Late) }, number("%.0f")},
+	{"shed", false, func(r *sim.Result) float64 { return float64(r.Shed) }, number("%.0f")},
+}
+
+func number(format string) func(float64) string {
+	return func(x float64) string { return fmt.Sprintf(format, x) }
+}
+
+// print writes a line for each workload, load and policy, and one for each workload below.
+func (t *simTable) print() error {
+	fmt.Fprint(t.w, "Simulated (step model, virtual time). Medians of the seeds, lowest and highest in brackets. TTFT and e2e in\nseconds from the intended arrival.\n\n")
+	w := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "workload\tload\tpolicy\t")
+	for _, c := range columns {
+		fmt.Fprintf(w, "%s\t", c.name)
+	}
+	fmt.Fprintln(w)
+	groups, order := map[simKey][]*sim.Result{}, []simKey{}
+	for _, r := range t.rows {
+		if groups[r.key()] == nil {
+			order = append(order, r.key())
+		}
+		groups[r.key()] = append(groups[r.key()], r.result)
+	}
+	for _, k := range order {
+		fmt.Fprintf(w, "%s\t%g\t%s\t", k.workload, k.load, k.policy)
+		for _, c := range columns {
+			all := values(groups[k], c.of)
+			fmt.Fprint(w, c.format(median(all)))
+			if c.spread && len(all) > 1 {
+				fmt.Fprintf(w, " (%s-%s)", c.format(all[0]), c.format(all[len(all)-1]))
+			}
+			fmt.Fprint(w, "\t")
+		}
+		fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return t.printPools()
+}
+
+// printPools says what each workload ran on, and how its texts compare to what the replicas can hold.
+func (t *simTable) printPools() error {
+	fmt.Fprintln(t.w)
+	last := map[string]simRow{}
+	var order []string
+	for _, r := range t.rows {
+		name := r.cell.workload.Name
+		if _, ok := last[name]; !ok {
+			order = append(order, name)
+		}
+		if r.result.Distinct >= last[name].distinct() {
+			last[name] = r
+		}
+	}
+	for _, name := range order {
+		r := last[name]
+		c := r.cell
+		all := float64(c.cfg.Replicas*c.cfg.Profile.KVTokens) / 1e6
+		if _, err := fmt.Fprintf(t.w, "%s: %d replicas %s that cache %.2fM tokens together, %d router(s); texts of up to %.2fM tokens; the first %v left out.\n",
+			name, c.cfg.Replicas, c.cfg.Profile.Name, all, c.cfg.Routers, float64(r.distinct())/1e6, c.workload.Warm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r simRow) distinct() int64 {
+	if r.result == nil {
+		return 0
+	}
+	return r.result.Distinct
+}
+
+// values are a figure's, in order.
+func values(g []*sim.Result, f func(*sim.Result) float64) []float64 {
+	all := make([]float64, len(g))
+	for i, r := range g {
+		all[i] = f(r)
+	}
+	slices.SortFunc(all, cmp.Compare)
+	return all
+}
+
+// median is the middle of sorted, or the mean of its two middles.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}

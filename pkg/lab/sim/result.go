@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirproxy/weir/pkg/lab/step"
+	"github.com/weirproxy/weir/pkg/route"
+)
+
+// Figures is what was measured of some requests: those that arrived after the warm-up, whenever they ended. Times are
+// seconds from the intended arrival, so that what a client waits at a gate or in a queue counts.
+type Figures struct {
+	Arrived, Answered, Late, Shed int
+
+	TTFTMean, TTFTP50, TTFTP90, TTFTP99 float64 // to the first token; percentiles by nearest rank
+	TPOTMean                            float64 // between two tokens of an answer, mean of the requests' means
+	E2EMean                             float64 // to the last token
+	HitRate                             float64 // share of prompt tokens found in a replica's cache, of the answered
+	Throughput                          float64 // answers per second that ended after the warm-up and before Span.Until, or at all
+	Goodput                             float64 // those of them whose first token came within their class's deadline
+}
+
+// Result is a run's figures, of all and by class.
+type Result struct {
+	Figures
+	Classes map[string]Figures
+
+	Ceiling     float64       // share of prompt tokens that a shared cache without end would hit
+	Skew        float64       // the most work that one replica had, over the mean; 1: all alike
+	Lasted      time.Duration // until the last answer
+	OutputRate  float64       // answer tokens per second of that, warm-up included
+	Preemptions int64
+	Sent        int   // requests of the run, warm-up included
+	Distinct    int64 // tokens in different blocks so far: what a cache without end would hold
+
+	all sample
+}
+
+// Pool is the figures of several runs' requests together, as if of one. Its rates are the answers of all over the time
+// of all.
+func Pool(results []*Result) Figures {
+	var all sample
+	var lasted time.Duration
+	for _, r := range results {
+		if r != nil {
+			all.add(&r.all)
+			lasted += r.Lasted
+		}
+	}
+	f := all.figures(0, lasted)
+	f.Throughput, f.Goodput = over(float64(len(all.ends)), lasted.Seconds()), over(float64(all.inTime()), lasted.Seconds())
+	return f
+}
+
+func (s *sample) inTime() (n int) {
+	for _, e := range s.ends {
+		if e.good {
+			n++
+		}
+	}
+	return n
+}
+
+// sample is what requests of one class showed.
+type sample struct {
+	arrived, late, shed int
+	ttft                []float64
+	tpot, e2e           float64 // sums
+	tpots               int
+	prompt, cached      int64
+	ends                []ending
+}
+
+// ending is when an answer was over, and whether it had begun in time.
+type ending struct {
+	at   time.Duration
+	good bool
+}
+
+// deadlines of the classes that weir comes with.
+var deadlines = func() map[string]time.Duration {
+	all := map[string]time.Duration{}
+	for _, c := range route.Default().Classes {
+		all[c.Name] = c.Deadline
+	}
+	return all
+}()
+
+// first is the class of those who name none.
+var first = route.Default().Classes[0].Name
+
+func className(j *job) string {
+	if j.Req.Class == "" {
+		return first
+	}
+	return j.Req.Class
+}
+
+func (s *sample) answer(j *job) {
+	s.ttft = append(s.ttft, (j.Seq.First - j.at).Seconds())
+	s.e2e += (j.Seq.Last - j.at).Seconds()
+	if n := j.Req.Output - 1; n > 0 {
+		s.tpot += (j.Seq.Last - j.Seq.First).Seconds() / float64(n)
+		s.tpots++
+	}
+	s.prompt += int64(j.Req.Prompt)
+	s.cached += int64(j.Seq.Cached)
+}
+
+// add takes in another class.
+func (s *sample) add(o *sample) {
+	s.arrived, s.late, s.shed = s.arrived+o.arrived, s.late+o.late, s.shed+o.shed
+	s.ttft, s.ends = append(s.ttft, o.ttft...), append(s.ends, o.ends...)
+	s.tpot, s.e2e, s.tpots = s.tpot+o.tpot, s.e2e+o.e2e, s.tpots+o.tpots
+	s.prompt, s.cached = s.prompt+o.prompt, s.cached+o.cached
+}
+
+// figures works them out, with the time from which to which ends count.
+func (s *sample) figures(from, to time.Duration) Figures {
+	slices.Sort(s.ttft)
+	f := Figures{
+		Arrived: s.arrived, Answered: len(s.ttft), Late: s.late, Shed: s.shed,
+		TTFTP50: rank(s.ttft, 0.5), TTFTP90: rank(s.ttft, 0.9), TTFTP99: rank(s.ttft, 0.99),
+		TPOTMean: over(s.tpot, float64(s.tpots)), E2EMean: over(s.e2e, float64(len(s.ttft))), HitRate: over(float64(s.cached), float64(s.prompt)),
+	}
+	for _, t := range s.ttft {
+		f.TTFTMean += t
+	}
+	f.TTFTMean = over(f.TTFTMean, float64(len(s.ttft)))
+	var ended, good float64
+	for _, e := range s.ends {
+		if e.at < from || e.at > to {
+			continue
+		}
+		ended++
+		if e.good {
+			good++
+		}
+	}
+	f.Throughput, f.Goodput = over(ended, (to-from).Seconds()), over(good, (to-from).Seconds())
+	return f
+}
+
+// rank is the value that at least the share q of sorted is not above; 0 of none.
+func rank(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[max(int(math.Ceil(q*float64(len(sorted)))), 1)-1]
+}
+
+// over is a/b, and 0 of nothing.
+func over(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// result sums up.
+func (r *run) result() *Result {
+	from, to := r.start+r.span.Warmup, r.start+r.span.Until
+	if r.span.Until == 0 {
+		to = r.ended
+	}
+	res := &Result{Classes: map[string]Figures{}, Lasted: r.ended - r.start, Sent: r.total.arrived, Distinct: int64(r.sim.ceiling.known.n) * step.BlockTokens}
+	for _, name := range slices.Sorted(maps.Keys(r.classes)) {
+		res.all.add(r.classes[name])
+		res.Classes[name] = r.classes[name].figures(from, to)
+	}
+	res.Figures = res.all.figures(from, to)
+	res.Ceiling = over(float64(r.attainable), float64(r.asked))
+	res.OutputRate = over(float64(r.total.output), res.Lasted.Seconds())
+	if r.warm == nil { // nothing was measured
+		r.warm = r.begun
+	}
+	var most, sum float64
+	for i, rep := range r.sim.replicas {
+		now := rep.Stats()
+		w := work(r.sim.cfg.Profile, now) - work(r.sim.cfg.Profile, r.warm[i])
+		most, sum = max(most, w), sum+w
+		res.Preemptions += now.Preemptions - r.begun[i].Preemptions
+	}
+	res.Skew = over(most*float64(len(r.sim.replicas)), sum)
+	return res
+}
+
+// work is the seconds that a replica's tokens took, without what each step costs whatever it holds: of two replicas
+// that never idle, the one with twice the sequences works twice as much.
+func work(p step.Profile, s step.Stats) float64 {
+	return (s.Busy - time.Duration(s.Steps)*p.Base).Seconds()
+}

@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirproxy/weir/pkg/lab/workload"
+)
+
+func TestRank(t *testing.T) {
+	ten := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	for q, want := range map[float64]float64{0.5: 5, 0.9: 9, 0.91: 10, 0.99: 10, 0: 1} {
+		if got := rank(ten, q); got != want {
+			t.Errorf("%v: %v, want %v", q, got, want)
+		}
+	}
+	if rank(nil, 0.5) != 0 || rank([]float64{7}, 0.99) != 7 {
+		t.Error("of none or of one")
+	}
+}
+
+// TestAloneIsTheFormula: a request that is alone takes what package step says, in every figure.
+func TestAloneIsTheFormula(t *testing.T) {
+	_, r := mustRun(t, config("weir", 1), &one{Prompt: 1000, Output: 3, At: 10 * time.Second}, Span{})
+	first := 0.015 + 0.0069044 + 1000*27.8e-6
+	decode := 0.0069044 + 76e-9*1001.5 // the mean of two steps
+	for name, f := range map[string][2]float64{
+		"TTFT mean": {r.TTFTMean, first}, "p50": {r.TTFTP50, first}, "p99": {r.TTFTP99, first},
+		"TPOT": {r.TPOTMean, decode}, "E2E": {r.E2EMean, first + 2*decode},
+		"throughput": {r.Throughput, 1 / (10 + first + 2*decode)}, "goodput": {r.Goodput, 1 / (10 + first + 2*decode)},
+		"skew": {r.Skew, 4}, "hit": {r.HitRate, 0}, "ceiling": {r.Ceiling, 0},
+	} {
+		if f[0] < f[1]-2e-8 || f[0] > f[1]+2e-8 {
+			t.Errorf("%s: %v, want %v", name, f[0], f[1])
+		}
+	}
+}
+
+// TestCeilingIsReached by one replica whose cache has no end, when no two requests meet.
+func TestCeilingIsReached(t *testing.T) {
+	cfg := config("random", 1)
+	cfg.Replicas, cfg.Profile.KVTokens = 1, 3_000_000
+	src := newGroups(4, 0.05, 300)
+	src.turns = 1
+	_, r := mustRun(t, cfg, src, Span{Warmup: 500 * time.Second})
+	if r.HitRate < 0.4 || r.HitRate > r.Ceiling || r.HitRate < r.Ceiling-0.003 {
+		t.Errorf("hits %v of %v", r.HitRate, r.Ceiling)
+	}
+}
+
+// TestSpan: what arrives in the warm-up is sent and not measured, what would come after the end is not sent.
+func TestSpan(t *testing.T) {
+	src := newGroups(1, 10, 1000)
+	src.turns = 3
+	s, r := mustRun(t, config("weir", 1), src, Span{Warmup: 20 * time.Second, Until: 50 * time.Second})
+	if r.Arrived >= r.Sent || r.Arrived < 200 || r.Sent != s.run.total.arrived {
+		t.Errorf("%d measured of %d", r.Arrived, r.Sent)
+	}
+	if end := s.run.ended; end < 49*time.Second || end > 60*time.Second {
+		t.Errorf("the last answer ended at %v", end)
+	}
+	if rate := float64(r.Arrived) / 30; r.Throughput < 0.9*rate || r.Throughput > 1.1*rate {
+		t.Errorf("%v answers/s of %v arrivals/s", r.Throughput, rate)
+	}
+}
+
+// TestPool: two runs together are as if of one.
+func TestPool(t *testing.T) {
+	s, a := mustRun(t, config("weir", 1), newGroups(1, 10, 100), Span{})
+	b, err := s.Run(newGroups(2, 10, 50), Span{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Pool([]*Result{a, nil, b})
+	if want := (100*a.TTFTMean + 50*b.TTFTMean) / 150; p.Answered != 150 || p.TTFTMean < want-1e-12 || p.TTFTMean > want+1e-12 {
+		t.Errorf("%+v, want mean %v", p, want)
+	}
+	if want := 150 / (a.Lasted + b.Lasted).Seconds(); p.Throughput < want-1e-9 || p.Throughput > want+1e-9 {
+		t.Errorf("%v answers/s, want %v", p.Throughput, want)
+	}
+}
+
+// TestCeilingStopsAtZero: a block without a hash is never found again.
+func TestCeilingStopsAtZero(t *testing.T) {
+	c := &ceiling{}
+	q := &workload.Request{Blocks: []uint64{5, 6, 0, 8}, Prompt: 70}
+	if n := c.add(q); n != 0 {
+		t.Errorf("an empty cache holds %d tokens", n)
+	}
+	if n := c.add(q); n != 32 {
+		t.Errorf("%d tokens again, want 32", n)
+	}
+	if n := c.add(&workload.Request{Blocks: []uint64{5, 6}, Prompt: 32}); n != 16 {
+		t.Errorf("%d tokens of a prompt whose last token is in its second block, want 16", n)
+	}
+}

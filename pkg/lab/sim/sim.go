@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weirproxy/weir/pkg/lab/policy"
+	"github.com/weirproxy/weir/pkg/lab/step"
+	"github.com/weirproxy/weir/pkg/lab/workload"
+)
+
+const (
+	// scrapeEvery is the time between two scrapes of a replica: weir's own default.
+	scrapeEvery = time.Second
+	// MaxReplicas and MaxRouters bound what one simulation holds.
+	MaxReplicas = 512
+	MaxRouters  = 4
+)
+
+// Config is one simulated deployment.
+type Config struct {
+	Profile  step.Profile
+	Replicas int // 1 to MaxReplicas
+	Routers  int // 1 to MaxRouters, each with a state of its own
+	Policy   string
+	Stale    time.Duration // from a scrape to the routers' seeing it
+	Seed     uint64
+}
+
+// Sim is replicas and routers, and the time that they have reached. Not safe for concurrent use.
+type Sim struct {
+	cfg      Config
+	replicas []*step.Replica
+	routers  []policy.Router
+	now      time.Duration
+	agenda   *agenda
+	rng      *rand.Rand
+	scrapes  [][]scrape // of each replica, on their way to the routers
+	live     map[*step.Seq]*job
+	open     int // requests that have not ended
+	ceiling  ceiling
+	done     []*policy.Call
+	run      *run
+	err      error
+}
+
+// job is one request in the simulation.
+type job struct {
+	policy.Call
+	router   int
+	index    int           // in the order of arrival, of this run
+	at       time.Duration // intended arrival
+	measured bool
+}
+
+type scrape struct {
+	at    time.Duration // when routers see it
+	stats step.Stats
+}
+
+// New makes idle replicas with empty caches, and routers that have seen nothing.
+func New(cfg Config) (*Sim, error) {
+	if cfg.Replicas < 1 || cfg.Replicas > MaxReplicas {
+		return nil, fmt.Errorf("sim: %d replicas is not 1 to %d", cfg.Replicas, MaxReplicas)
+	}
+	if cfg.Routers < 1 || cfg.Routers > MaxRouters {
+		return nil, fmt.Errorf("sim: %d routers is not 1 to %d", cfg.Routers, MaxRouters)
+	}
+	if cfg.Stale < 0 {
+		return nil, fmt.Errorf("sim: gauges cannot be %v old", cfg.Stale)
+	}
+	s := &Sim{
+		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x51b)), live: map[*step.Seq]*job{},
+		scrapes: make([][]scrape, cfg.Replicas), agenda: newAgenda(3*cfg.Replicas + cfg.Routers + 1),
+	}
+	for i := range cfg.Replicas {
+		r, err := step.New(cfg.Profile)
+		if err != nil {
+			return nil, err
+		}
+		s.replicas = append(s.replicas, r)
+		s.agenda.set(s.scraper(i), time.Duration(s.rng.Int64N(int64(scrapeEvery))))
+	}
+	for i := range cfg.Routers {
+		r, err := policy.New(cfg.Policy, policy.Env{Profile: cfg.Profile, Replicas: s.replicas, Seed: cfg.Seed*MaxRouters + uint64(i)})
+		if err != nil {
+			return nil, err
+		}
+		s.routers = append(s.routers, r)
+	}
+	return s, nil
+}
+
+// The actors, in the order in which those of one instant act: replicas, scrapes that reach the routers, scrapes,
+// the routers' timers, and the arrivals.
+func (s *Sim) delivery(replica int) int { return s.cfg.Replicas + replica }
+func (s *Sim) scraper(replica int) int  { return 2*s.cfg.Replicas + replica }
+func (s *Sim) timer(router int) int     { return 3*s.cfg.Replicas + router }
+func (s *Sim) arrivals() int            { return 3*s.cfg.Replicas + s.cfg.Routers }
+
+// Span is the part of a run that is measured.
+type Span struct {
+	Warmup time.Duration // arrivals before it are sent, not measured
+	Until  time.Duration // no arrivals after it, those of sessions included; 0: all that the source has
+}
+
+// Run sends what src has and returns when all of it has ended. A later Run goes on where this one ended.
+func (s *Sim) Run(src workload.Source, span Span) (*Result, error) {
+	s.run = newRun(s, src, span)
+	s.agenda.set(s.arrivals(), s.run.next())
+	for s.err == nil && (s.open > 0 || s.run.next() != never) {
+		actor, at := s.agenda.first()
+		s.now = at
+		s.act(actor)
+	}
+	if s.err == nil {
+		s.err = s.conserve()
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.run.result(), nil
+}
+
+// act lets one actor act, now.
+func (s *Sim) act(actor int) {
+	n := s.cfg.Replicas
+	switch {
+	case actor < n:
+		s.step(actor)
+	case actor < 2*n:
+		s.deliver(actor - n)
+	case actor < 3*n:
+		s.scrape(actor - 2*n)
+	case actor < s.arrivals():
+		s.release(actor - 3*n)
+	default:
+		s.arrive(s.run.take())
+		s.agenda.set(s.arrivals(), s.run.next())
+	}
+}
