@@ -27,8 +27,8 @@ type Config struct {
 	KVTokens int `yaml:"kv_tokens"`
 	// Seats is the sequences that run at once: vLLM's --max-num-seqs.
 	Seats int `yaml:"seats"`
-	// OutputTokens is the answer that a request is expected to get, in tokens; a smaller max_tokens of the
-	// request takes its place.
+	// OutputTokens is the answer that a request is expected to get, in tokens, until the replicas' own counters tell
+	// (Pool.Output); a smaller max_tokens of the request takes its place.
 	OutputTokens int `yaml:"output_tokens"`
 }
 

@@ -33,6 +33,7 @@ func (r *Replica) charge(now time.Time, l *Lease, q Load) {
 	r.context += q.Prompt + q.Output/2
 	r.output += q.Output
 	r.sent += q.Uncached + q.Output
+	r.total += q.Prompt + q.Output
 	*l = Lease{Replica: r, Load: q, live: true, gauges: r.gauges}
 	r.push(l)
 	r.health.try(now, l)

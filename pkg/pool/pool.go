@@ -13,6 +13,8 @@
 package pool
 
 import (
+	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -35,6 +37,7 @@ type Pool struct {
 	queue      []queued
 	queues     bool // somebody is in queue
 
+	answer      answer
 	work        float64 // Umean: moving mean of u*p over requests, seconds
 	interactive load    // of requests that are not bulk
 }
@@ -54,6 +57,7 @@ func New(name string, endpoints []string, cfg Config) *Pool {
 		p.ids = append(p.ids, xxhash.Sum64String(e))
 		p.byEndpoint[e] = r
 	}
+	p.answer.bits.Store(math.Float64bits(float64(cfg.OutputTokens)))
 	p.views, p.queue = make([]View, len(endpoints)), make([]queued, len(endpoints))
 	return p
 }
@@ -120,6 +124,9 @@ type Replica struct {
 
 	sample  Sample
 	sampled bool
+	known   bool        // a token counter was read
+	total   float64     // tokens of all that weir sent before that
+	cold    atomic.Bool // it had computed nothing else then
 	counted time.Time // of the last sample with a token counter; zero: none
 }
 

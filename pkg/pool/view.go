@@ -18,6 +18,10 @@ type Sample struct {
 	HasKV      bool
 	Tokens     float64 // prompt and generated tokens so far: a counter
 	HasTokens  bool
+
+	Answers      float64 // requests finished so far, and the tokens of their answers: counters
+	AnswerTokens float64
+	HasAnswers   bool
 }
 
 // Stale is the age at which a gauge stops being believed: three scrapes of one second.
@@ -28,17 +32,25 @@ func (r *Replica) Observe(now time.Time, s Sample) {
 	r.advance(now)
 	if s.HasTokens {
 		r.counted = s.At
+		if !r.known {
+			r.known = true
+			r.cold.Store(s.Tokens <= r.total)
+		}
 	}
 	switch last := r.sample; {
 	case !s.HasTokens: // the last counter stays known: a gap hides neither a restart nor a stall
 		s.Tokens, s.HasTokens = last.Tokens, last.HasTokens
 	case last.HasTokens && s.Tokens < last.Tokens:
 		r.Index.Reset() // the counter went back: the replica restarted, and its cache is gone
+		r.cold.Store(true)
 		r.progress(now)
 	case !last.HasTokens || s.Tokens > last.Tokens:
 		r.progress(now)
 	case r.Stalled(now):
 		r.Refuse(now)
+	}
+	if last := r.sample; !s.HasAnswers {
+		s.Answers, s.AnswerTokens, s.HasAnswers = last.Answers, last.AnswerTokens, last.HasAnswers
 	}
 	if s.HasKV {
 		r.sent = 0
@@ -46,6 +58,10 @@ func (r *Replica) Observe(now time.Time, s Sample) {
 	}
 	r.sample, r.sampled = s, true
 }
+
+// Cold reports whether the replica had computed nothing but what weir sent when weir first read its counters, or has
+// restarted since: what weir's index does not know is not cached. Safe outside the critical section.
+func (r *Replica) Cold() bool { return r.cold.Load() }
 
 // View is a replica's load at one instant, as picking and gating see it.
 type View struct {

@@ -97,7 +97,7 @@ func (r *Router) Observe(now time.Time, endpoint string, s pool.Sample) {
 	if at := r.pool.Replica(endpoint); at != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		at.Observe(now, s)
+		r.pool.Observe(now, at, s)
 	}
 }
 

@@ -156,12 +156,12 @@ func (d *Decision) classify(now time.Time, r *Router, q *Request) {
 
 // locate finds what the replicas hold of the prompt, and its home.
 func (r *Router) locate(now time.Time, d *Decision, session string) {
-	out := r.pool.Config.OutputTokens
+	out := r.pool.Output()
 	if d.Prompt.MaxTokens > 0 {
-		out = min(out, d.Prompt.MaxTokens)
+		out = min(out, float64(d.Prompt.MaxTokens))
 	}
 	d.query = pick.Query{
-		Chain: d.Prompt.Chain, Prompt: float64(d.Prompt.Tokens), Output: float64(out), Home: -1,
+		Chain: d.Prompt.Chain, Prompt: float64(d.Prompt.Tokens), Output: out, Home: -1,
 		Bulk: d.policy.Classes[d.ticket.Class].Bulk, Rule: d.policy.rule,
 	}
 	d.ticket.Tokens = d.query.Prompt + d.query.Output
@@ -172,7 +172,7 @@ func (r *Router) locate(now time.Time, d *Decision, session string) {
 		key = r.queries.Add(1) // no home: ties go round
 	}
 	d.query.Key = key
-	d.query.Discount = r.young(now)
+	d.query.Discount = ok && r.young(now) && !r.pool.Replicas[d.query.Home].Cold()
 	d.query.Lookup(r.pool)
 }
 

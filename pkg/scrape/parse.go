@@ -22,8 +22,10 @@ var (
 	kv         = []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"} // the second: older vLLM
 	prompts    = []string{"vllm:prompt_tokens_total", "vllm:prompt_tokens"}
 	generation = []string{"vllm:generation_tokens_total", "vllm:generation_tokens"}
+	answers    = []string{"vllm:request_generation_tokens_count"} // of a histogram over the finished requests
+	answered   = []string{"vllm:request_generation_tokens_sum"}
 
-	wanted = nameSet(running, waiting, kv, prompts, generation)
+	wanted = nameSet(running, waiting, kv, prompts, generation, answers, answered)
 )
 
 func nameSet(lists ...[]string) map[string]bool {
@@ -101,6 +103,11 @@ func sampleOf(families map[string]*dto.MetricFamily) (s pool.Sample) {
 	g, hasG := count(families, generation)
 	if hasP && hasG {
 		s.Tokens, s.HasTokens = p+g, true
+	}
+	n, hasN := count(families, answers)
+	sum, hasSum := count(families, answered)
+	if hasN && hasSum {
+		s.Answers, s.AnswerTokens, s.HasAnswers = n, sum, true
 	}
 	return s
 }

@@ -51,6 +51,7 @@ func TestParseReadsTheRecording(t *testing.T) {
 	want := pool.Sample{
 		Running: 3, HasRunning: true, Waiting: 7, HasWaiting: true, KV: 0.25, HasKV: true,
 		Tokens: 32108 + 48, HasTokens: true, // as recorded
+		Answers: 6, AnswerTokens: 48, HasAnswers: true,
 	}
 	if err != nil || got != want {
 		t.Errorf("Parse = %+v, %v; want %+v", got, err, want)

@@ -5,6 +5,8 @@
 //	KV                 maximum of vllm:kv_cache_usage_perc, else of the older vllm:gpu_cache_usage_perc
 //	Tokens             vllm:prompt_tokens_total + vllm:generation_tokens_total, sums over all series; also
 //	                   without _total. Unknown unless both are there
+//	Answers,           vllm:request_generation_tokens_count and _sum, sums over all series. Unknown unless both
+//	AnswerTokens       are there
 //
 // Series differ by engine (data parallel), model and adapter; their order does not count. A field whose
 // series are missing, or of which one is NaN, infinite, negative, a share above 1 or a count above 2^53, is

@@ -185,6 +185,7 @@ func (r *Replica) finishStep() {
 		r.cache.release(s.blocks)
 		s.blocks = s.blocks[:0]
 		r.stats.Finished++
+		r.stats.Answered += int64(s.Output)
 		r.stats.Ended += int64(s.computed)
 		r.events = append(r.events, Event{Kind: Finished, At: t, Seq: s})
 	}

@@ -23,6 +23,7 @@ type Stats struct {
 	Generated   int64 // answer tokens
 	Preemptions int64
 	Finished    int64
+	Answered    int64 // answer tokens of the finished
 	Aborted     int64
 	Steps       int64
 	Busy        time.Duration // time inside steps
