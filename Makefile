@@ -15,7 +15,7 @@ NEED_CC := command -v $${CC:-gcc} >/dev/null || { zig=$$(.ci/pypi ziglang 0.15.2
 	export CGO_ENABLED=1 CC="$$zig cc" ZIG_GLOBAL_CACHE_DIR=$(CURDIR)/.tools/zig-cache; }
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint envoys demo proto bench clean
+.PHONY: help build test lint envoys demo tail proto bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ envoys: ## fetch the Envoys that the tests use into .tools/
 
 demo: build ## the same load without weir and with it, one table (KEEP=1 stays up; MODE=streamed)
 	@envoy=$$(envoy/get.sh) && exec bin/weirlab demo -envoy "$$envoy" $(if $(KEEP),-keep) $(if $(MODE),-mode $(MODE))
+
+tail: build ## who waits for whom: first come against classes and deadlines, two tables (under 4 minutes)
+	@envoy=$$(envoy/get.sh) && exec bin/weirlab tail -envoy "$$envoy"
 
 proto: $(BUF) $(PROTOC_GO) ## generate the Go code of proto/weir/v1, which is committed
 	$(BUF) generate proto --template '{"version": "v2", "plugins": [{"local": "$(PROTOC_GO)", "out": "proto", "opt": ["paths=source_relative"]}]}'

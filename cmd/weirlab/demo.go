@@ -28,11 +28,14 @@ const (
 	demoSeed  = 1
 )
 
-// options are the flags of demo.
+// options say what a stack is made of.
 type options struct {
+	name  string // of the subcommand
 	keep  bool
 	mode  envoy.Mode
+	queue string // the line of the policy; "" for the default
 	envoy string
+	kv    int // tokens of KV of each replica
 	speed float64
 
 	stderr io.Writer
@@ -48,7 +51,7 @@ to talk to them and stays until it is interrupted. Run it inside the checkout; i
 
 // runDemo is the subcommand. Its error says what went wrong or where weir did not win.
 func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	o := options{speed: demoSpeed, stderr: stderr}
+	o := options{name: "demo", kv: demoKV, speed: demoSpeed, stderr: stderr}
 	flags := flag.NewFlagSet("weirlab demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() { fmt.Fprint(flags.Output(), demoUsage); flags.PrintDefaults() }
@@ -82,30 +85,30 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) error
 }
 
 // profile is the replicas' step model.
-func profile() step.Profile {
+func (o *options) profile() step.Profile {
 	p, err := step.Lookup("8B")
 	if err != nil {
 		panic(err) // the name is a constant
 	}
-	p.KVTokens = demoKV
+	p.KVTokens = o.kv
 	return p
 }
 
 // compare replays the arrivals both ways and prints the table.
 func compare(s *stack, out io.Writer) error {
 	mix := load.Mix{Seed: demoSeed, Model: demoModel, Rate: 25, Length: demoLength}
-	capacity, err := load.Capacity(profile(), demoReplicas, mix.Arrivals())
+	capacity, err := load.Capacity(s.opts.profile(), demoReplicas, mix.Arrivals())
 	if err != nil {
 		return err
 	}
 	mix.Rate = demoShare * capacity
 	arrivals := mix.Arrivals()
 	s.progress("round-robin capacity %.1f requests/s, by the step model in virtual time; offering %.1f", capacity, mix.Rate)
-	before, err := s.replay("round robin", s.plain, arrivals)
+	before, err := s.replay("round robin", s.plain, work{arrivals: arrivals})
 	if err != nil {
 		return err
 	}
-	after, err := s.replay("weir", s.front, arrivals)
+	after, err := s.replay("weir", s.front, work{arrivals: arrivals})
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,7 @@ func compare(s *stack, out io.Writer) error {
 
 // progress tells on standard error what goes on.
 func (s *stack) progress(format string, args ...any) {
-	fmt.Fprintf(s.opts.stderr, "demo: "+format+"\n", args...)
+	fmt.Fprintf(s.opts.stderr, s.opts.name+": "+format+"\n", args...)
 }
 
 // keep prints how to reach everything and waits for the end of ctx or of a process.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weirproxy/weir/pkg/lab/load"
@@ -18,24 +19,33 @@ const (
 	progressEvery = 5 * time.Second
 )
 
+// work is what a replay sends: arrivals in an open loop, and jobs that clients, if any, keep under way until the last
+// of those comes.
+type work struct {
+	arrivals []load.Arrival
+	clients  int
+	job      func(i int) load.Arrival
+}
+
 // outcome is one replay's figures.
 type outcome struct {
-	results []load.Result
-	hits    float64 // share of prompt tokens found in the replicas' caches
-	skew    float64 // most over mean of the tokens that a replica computed and generated
-	most    float64 // those tokens of the busiest replica
+	results []load.Result // of the arrivals
+	jobs    []load.Result // with context.Canceled: cut when the last of the arrivals came
+	hits    float64       // share of prompt tokens found in the replicas' caches
+	skew    float64       // most over mean of the tokens that a replica computed and generated
+	most    float64       // those tokens of the busiest replica
 	cpu     cpu
 	wall    time.Duration
 }
 
-// replay sends the arrivals to url after a cold start of the replicas.
-func (s *stack) replay(name, url string, arrivals []load.Arrival) (outcome, error) {
+// replay sends the work to url after a cold start of the replicas.
+func (s *stack) replay(name, url string, w work) (outcome, error) {
 	for _, r := range s.replicas {
 		if err := post("http://" + r + "/restart"); err != nil {
 			return outcome{}, err
 		}
 	}
-	length := time.Duration(float64(arrivals[len(arrivals)-1].At) / s.opts.speed)
+	length := time.Duration(float64(w.arrivals[len(w.arrivals)-1].At) / s.opts.speed)
 	ctx, cancel := context.WithTimeoutCause(s.ctx, length+drainLimit, fmt.Errorf("answers still open %v after the last request", drainLimit))
 	defer cancel()
 	g := load.New(url, s.opts.speed)
@@ -47,20 +57,31 @@ func (s *stack) replay(name, url string, arrivals []load.Arrival) (outcome, erro
 			select {
 			case <-tick:
 				sent, done, failed := g.Progress()
-				s.progress("%-12s %2.0f of %2.0f s: %d of %d sent, %d answered, %d failed", name+":",
-					time.Since(start).Seconds(), length.Seconds(), sent, len(arrivals), done-failed, failed)
+				s.progress("%-12s %2.0f of %2.0f s: %d sent, %d answered, %d failed", name+":",
+					time.Since(start).Seconds(), length.Seconds(), sent, done-failed, failed)
 			case <-stop:
 				return
 			}
 		}
 	}()
-	o.results = g.Run(ctx, arrivals)
+	o.run(ctx, g, w, length)
 	close(stop)
 	o.wall, o.cpu = time.Since(start), s.cpu().since(before)
 	if s.ctx.Err() != nil {
 		return o, context.Cause(s.ctx)
 	}
 	return o, o.count(s.replicas)
+}
+
+// run is the open loop, and the closed one beside it for length.
+func (o *outcome) run(ctx context.Context, g *load.Generator, w work, length time.Duration) {
+	loop, leave := context.WithCancel(ctx)
+	defer leave()
+	defer time.AfterFunc(length, leave).Stop()
+	var clients sync.WaitGroup
+	clients.Go(func() { o.jobs = g.Loop(loop, w.clients, w.job) })
+	o.results = g.Run(ctx, w.arrivals)
+	clients.Wait()
 }
 
 // count reads the replicas' own counters.

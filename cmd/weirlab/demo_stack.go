@@ -19,8 +19,8 @@ import (
 // startLimit bounds the wait for weir, and for Envoy's first health check of it, on a busy machine.
 const startLimit = 15 * time.Second
 
-// stack is everything that runs for a demo: the replicas in this process, weir and Envoy as its children,
-// all with the run directory .run/demo-PID, which goes when they stop.
+// stack is everything that runs for a demo or a tail: the replicas in this process, weir and Envoy as its children,
+// all with the run directory .run/NAME-PID, which goes when they stop.
 type stack struct {
 	opts      options
 	dir       string
@@ -39,7 +39,7 @@ type stack struct {
 
 // start brings everything up. When it fails nothing is left.
 func start(ctx context.Context, o options) (*stack, error) {
-	s := &stack{opts: o, dir: filepath.Join(".run", fmt.Sprintf("demo-%d", os.Getpid()))}
+	s := &stack{opts: o, dir: filepath.Join(".run", fmt.Sprintf("%s-%d", o.name, os.Getpid()))}
 	s.ctx, s.fail = context.WithCancelCause(ctx)
 	for _, up := range []func() error{s.findEnvoy, s.makeDir, s.startReplicas, s.startProxies} {
 		if err := up(); err != nil {
@@ -96,7 +96,7 @@ func (s *stack) startReplicas() error {
 	s.undo = append(s.undo, func() { stop(); s.serving.Wait() })
 	for i := range demoReplicas {
 		r, err := replica.New(replica.Config{
-			Name: fmt.Sprintf("replica-%d", i+1), Model: demoModel, Profile: profile(), Speed: s.opts.speed,
+			Name: fmt.Sprintf("replica-%d", i+1), Model: demoModel, Profile: s.opts.profile(), Speed: s.opts.speed,
 		})
 		if err != nil {
 			return err
@@ -129,6 +129,9 @@ func (s *stack) startProxies() error {
 	if err == nil {
 		config, err = envoy.Replace(config, "replica: {profile: 8B}", s.policy())
 	}
+	if err == nil && s.opts.queue != "" {
+		config, err = envoy.Replace(config, "queue: "+defaultQueue+" ", "queue: "+s.opts.queue+" ")
+	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(s.dir, "envoy.yaml"), config, 0o644)
 	}
@@ -151,9 +154,12 @@ func (s *stack) startProxies() error {
 	})
 }
 
+// defaultQueue is the line of envoy/bootstrap.yaml.
+const defaultQueue = "priority_classes + deadlines"
+
 // policy is the replicas' step model in wall time, as the policy block takes it.
 func (s *stack) policy() string {
-	p := profile()
+	p := s.opts.profile()
 	wall := func(d time.Duration) time.Duration { return time.Duration(float64(d)/s.opts.speed + 0.5) }
 	return fmt.Sprintf("replica: {profile: 8B, step: %v, per_sequence: %v, per_context_token: %v, per_prompt_token: %v, kv_tokens: %d}",
 		wall(p.Base), wall(p.PerSeq), wall(p.PerContext), wall(p.PerPrefill), p.KVTokens)

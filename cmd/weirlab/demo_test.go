@@ -97,7 +97,7 @@ func TestMetrics(t *testing.T) {
 
 // TestPolicyMatchesTheClock holds that weir is told the replicas' times in wall time.
 func TestPolicyMatchesTheClock(t *testing.T) {
-	s := stack{opts: options{speed: 4}}
+	s := stack{opts: options{kv: demoKV, speed: 4}}
 	want := "replica: {profile: 8B, step: 1.725ms, per_sequence: 1.1µs, per_context_token: 19ns, per_prompt_token: 6.95µs, kv_tokens: 240000}"
 	if got := s.policy(); got != want {
 		t.Errorf("policy %s, want %s", got, want)

@@ -21,6 +21,7 @@ type command struct {
 var commands = []command{
 	{"replica", "serve simulated vLLM replicas", runReplica},
 	{"demo", "compare weir with round robin on a real Envoy", runDemo},
+	{"tail", "compare the lines of queue: bulk and giants", runTail},
 	{"profile", "tell what a trace or a workload is like", runProfile},
 	{"sim", "compare policies in virtual time", runSim},
 	{"calibrate", "replay a published run in virtual time", runCalibrate},

@@ -1,8 +1,10 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +22,7 @@ type Arrival struct {
 // Result is what became of an Arrival. Durations are model time since its intended start.
 type Result struct {
 	Kind    string
+	At      time.Duration // the intended start; model time since the run's
 	Late    time.Duration // until the request was written: the generator's and the network's share
 	First   time.Duration // until the first event with text; the time to first token
 	Total   time.Duration // until the end of the answer
@@ -38,7 +41,7 @@ type Usage struct {
 	} `json:"prompt_tokens_details"`
 }
 
-// Generator sends arrivals to one URL. It is for one Run.
+// Generator sends arrivals to one URL. It is for one Run, and a Loop beside it.
 type Generator struct {
 	url    string
 	speed  float64
@@ -78,15 +81,53 @@ func (g *Generator) Run(ctx context.Context, arrivals []Arrival) []Result {
 		case <-timer.C:
 		case <-ctx.Done(): // do returns at once for this one and the rest
 		}
-		g.sent.Add(1)
 		wg.Go(func() {
 			results[i] = g.do(ctx, &arrivals[i], at)
-			if results[i].Err != nil {
-				g.failed.Add(1)
-			}
-			g.done.Add(1)
+			results[i].At = arrivals[i].At
 		})
 	}
 	wg.Wait()
 	return results
+}
+
+// Loop is a closed loop: that many clients, each with one request under way at any time, until ctx ends. It returns
+// the results in the order of their starts. What ctx cut has its error; a client whose request fails goes on with
+// the next one, after a second of model time.
+func (g *Generator) Loop(ctx context.Context, clients int, job func(i int) Arrival) []Result {
+	var next atomic.Int64
+	var mu sync.Mutex
+	var results []Result
+	var wg sync.WaitGroup
+	start := time.Now()
+	for range clients {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				a := job(int(next.Add(1) - 1))
+				at := time.Now()
+				r := g.do(ctx, &a, at)
+				r.At = g.model(at.Sub(start))
+				mu.Lock()
+				results = append(results, r)
+				mu.Unlock()
+				if r.Err != nil {
+					g.rest(ctx)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(results, func(a, b Result) int { return cmp.Compare(a.At, b.At) })
+	return results
+}
+
+// rest waits for a second of model time, or for the end of ctx.
+func (g *Generator) rest(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(float64(time.Second)/g.speed))
+	defer cancel()
+	<-ctx.Done()
+}
+
+// model is a wall time in model time.
+func (g *Generator) model(wall time.Duration) time.Duration {
+	return time.Duration(float64(wall) * g.speed)
 }

@@ -97,10 +97,10 @@ func texts(rng *rand.Rand, n, low, high int) []string {
 	return all
 }
 
-// poisson calls start at the times of a Poisson process of rate per second, from the given time on.
-func (m Mix) poisson(rng *rand.Rand, rate float64, from time.Duration, start func(at time.Duration)) {
+// poisson calls start at the times of a Poisson process of rate per second, from one time to another.
+func poisson(rng *rand.Rand, rate float64, from, to time.Duration, start func(at time.Duration)) {
 	gap := func() time.Duration { return time.Duration(rng.ExpFloat64() / rate * float64(time.Second)) }
-	for at := from + gap(); at < m.Length; at += gap() {
+	for at := from + gap(); at < to; at += gap() {
 		start(at)
 	}
 }
@@ -109,13 +109,13 @@ func (m Mix) chats() (all []Arrival) {
 	rng, systems := m.source(3), m.systems()
 	popular := newZipf(assistants, 1)
 	const meanTurns = (1 + maxTurns) / 2.0
-	m.poisson(rng, chatShare*m.Rate/meanTurns, -warming, func(at time.Duration) {
+	poisson(rng, chatShare*m.Rate/meanTurns, -warming, m.Length, func(at time.Duration) {
 		talk := []message{{"system", systems[popular.pick(rng)]}}
 		for turns := between(rng, 1, maxTurns); turns > 0; turns-- {
 			talk = append(talk, message{"user", text(rng, between(rng, 30, 150))})
 			answer := between(rng, 80, 240)
 			if at >= 0 && at < m.Length {
-				all = append(all, m.chat(at, Chat, talk, answer))
+				all = append(all, chat(m.Model, Chat, at, talk, answer))
 			}
 			talk = append(talk, message{"assistant", text(rng, answer)})
 			at += 8*time.Second + time.Duration(rng.ExpFloat64()*float64(8*time.Second)) // reading, typing
@@ -127,7 +127,7 @@ func (m Mix) chats() (all []Arrival) {
 func (m Mix) questions() (all []Arrival) {
 	rng, library := m.source(4), m.library()
 	popular := newZipf(documents, documentSkew)
-	m.poisson(rng, ragShare*m.Rate, 0, func(at time.Duration) {
+	poisson(rng, ragShare*m.Rate, 0, m.Length, func(at time.Duration) {
 		document := library[popular.pick(rng)]
 		question := text(rng, between(rng, 20, 80))
 		prompt := len(document) / bytesPerToken
@@ -135,7 +135,7 @@ func (m Mix) questions() (all []Arrival) {
 			{"system", "Answer from the document, and from nothing else."},
 			{"user", document + "\n\nQuestion: " + question},
 		}
-		all = append(all, m.chat(at, RAG, talk, prompt/between(rng, 19, 47)))
+		all = append(all, chat(m.Model, RAG, at, talk, prompt/between(rng, 19, 47)))
 	})
 	return all
 }
@@ -145,19 +145,24 @@ var bulk = http.Header{"X-Weir-Class": {"bulk"}}
 
 func (m Mix) jobs() (all []Arrival) {
 	rng := m.source(5)
-	m.poisson(rng, longShare*m.Rate, 0, func(at time.Duration) {
-		b := body{Prompt: text(rng, between(rng, 8000, 16000)), MaxTokens: between(rng, 300, 600)}
-		all = append(all, Arrival{at, Long, "/v1/completions", bulk, m.encode(b)})
+	poisson(rng, longShare*m.Rate, 0, m.Length, func(at time.Duration) {
+		all = append(all, job(m.Model, Long, at, rng, 300, 600))
 	})
 	return all
 }
 
-func (m Mix) chat(at time.Duration, kind string, talk []message, answer int) Arrival {
-	return Arrival{At: at, Kind: kind, Path: "/v1/chat/completions", Body: m.encode(body{Messages: talk, MaxTokens: answer})}
+// job is a request for which nobody waits, with an answer of least to most tokens.
+func job(model, kind string, at time.Duration, rng *rand.Rand, least, most int) Arrival {
+	b := body{Prompt: text(rng, between(rng, 8000, 16000)), MaxTokens: between(rng, least, most)}
+	return Arrival{at, kind, "/v1/completions", bulk, encode(model, b)}
 }
 
-func (m Mix) encode(b body) []byte {
-	b.Model, b.Stream, b.Options = m.Model, true, map[string]bool{"include_usage": true}
+func chat(model, kind string, at time.Duration, talk []message, answer int) Arrival {
+	return Arrival{At: at, Kind: kind, Path: "/v1/chat/completions", Body: encode(model, body{Messages: talk, MaxTokens: answer})}
+}
+
+func encode(model string, b body) []byte {
+	b.Model, b.Stream, b.Options = model, true, map[string]bool{"include_usage": true}
 	out, err := json.Marshal(b)
 	if err != nil {
 		panic(err) // strings and numbers only

@@ -24,8 +24,9 @@ var errCut = errors.New("load: the stream ended before [DONE]")
 
 // do sends one request and reads its answer.
 func (g *Generator) do(ctx context.Context, a *Arrival, intended time.Time) Result {
+	g.sent.Add(1)
 	r := Result{Kind: a.Kind}
-	since := func() time.Duration { return time.Duration(float64(time.Since(intended)) * g.speed) }
+	since := func() time.Duration { return g.model(time.Since(intended)) }
 	// The transport calls from a goroutine of its own, and possibly again for a retry on a new connection;
 	// reading Late after the response headers is ordered after the first call only.
 	var mu sync.Mutex
@@ -41,7 +42,10 @@ func (g *Generator) do(ctx context.Context, a *Arrival, intended time.Time) Resu
 	r.Total = since()
 	mu.Lock()
 	defer mu.Unlock()
-	r.Err = err
+	if r.Err = err; err != nil {
+		g.failed.Add(1)
+	}
+	g.done.Add(1)
 	return r
 }
 
