@@ -19,19 +19,24 @@ type seen struct {
 	size   int64
 	length int64    // Content-Length; -1: chunked
 	picks  []string // the values of the pick header
+	mark   string   // the value of x-mark
 }
 
-// backend is a replica that answers 200. The query asks for a streamed answer (events=N, every=DURATION) or for a
-// status (status=N).
+// backend is a replica that answers 200. The query asks for a streamed answer (events=N, every=DURATION; hold) or for
+// a status (status=N).
 type backend struct {
 	*httptest.Server
+	hold chan struct{} // closed: the answers that wait for it (hold) end
 	mu   sync.Mutex
 	seen []seen
 }
 
+// heldEvent is an answer that waited for hold.
+const heldEvent = "data: {}\n\n"
+
 func startBackend(t *testing.T) *backend {
 	t.Helper()
-	b := &backend{}
+	b := &backend{hold: make(chan struct{})}
 	b.Server = httptest.NewServer(b)
 	t.Cleanup(b.Close)
 	return b
@@ -49,7 +54,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client left
 	}
-	s := seen{at: b.addr(), size: n, length: r.ContentLength, picks: r.Header.Values(pickHeader)}
+	s := seen{at: b.addr(), size: n, length: r.ContentLength, picks: r.Header.Values(pickHeader), mark: r.Header.Get("x-mark")}
 	h.Sum(s.hash[:0])
 	b.mu.Lock()
 	b.seen = append(b.seen, s)
@@ -64,7 +69,7 @@ func (b *backend) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	events, err := strconv.Atoi(q.Get("events"))
-	if err != nil {
+	if err != nil && !q.Has("hold") {
 		w.Header().Set("content-type", "application/json")
 		fmt.Fprintln(w, `{"ok": true}`)
 		return
@@ -73,6 +78,13 @@ func (b *backend) answer(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("content-type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
 	http.NewResponseController(w).Flush()
+	if q.Has("hold") {
+		select {
+		case <-r.Context().Done():
+		case <-b.hold:
+			io.WriteString(w, heldEvent)
+		}
+	}
 	for i := range events {
 		select {
 		case <-r.Context().Done():

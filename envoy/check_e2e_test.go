@@ -20,7 +20,7 @@ const (
 	atTimeout  = "                  timeout: 0s                   #"
 	atLog      = "          - name: envoy.access_loggers.file\n"
 	atFallback = "            fallback_policy:  "
-	atRoute    = "              - match: {prefix: /}\n                route:\n                  cluster: replicas  "
+	atRoute    = "              - match: {prefix: /}\n                route: *replicas"
 	atLimit    = "              request_body_buffer_limit: 33554432         # 32"
 	listenerAt = "    per_connection_buffer_limit_bytes: 33554432   #"
 	theStrip   = "          - name: envoy.filters.http.header_mutation      # a client must not name a host, whether weir is up or down\n            typed_config:\n              \"@type\": type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation\n              mutations: {request_mutations: [{remove: x-gateway-destination-endpoint}]}\n"
@@ -133,7 +133,7 @@ var misled = []struct {
 	{rules: []string{"pick-removed"}, edits: []string{fromHeader, "", atLimit, "              request_headers_to_remove: [x-gateway-destination-endpoint]\n" + atLimit}, show: pickIsNotServed},
 	{rules: []string{"metadata-command"}, edits: []string{"{cluster_name: weir}}\n", "{cluster_name: weir}, initial_metadata: [{key: weir-class, value: '%REQ(x-class)%'}]}\n"}, show: clientNamesClass},
 	{rules: []string{"log-namespace"}, edits: []string{"[envoy.lb, weir]", "[envoy.lb]"}, show: decisionIsNotLogged},
-	{rules: []string{"bulk-fail-open"}, edits: []string{"{cluster_name: weir}}\n", "{cluster_name: weir}, initial_metadata: [{key: weir-class, value: bulk}]}\n"}, show: bulkGoesPast},
+	{rules: []string{"bulk-fail-open"}, edits: []string{"failure_mode_allow: false, ", ""}, show: bulkGoesPast},
 	{rules: []string{"weir-breaker"}, edits: []string{"max_requests: 100000}", "max_requests: 4}"}, show: overflowGoesPast},
 	{rules: []string{"original-dst"}, edits: []string{
 		atRoute, "              - match: {prefix: /ready}\n                route: {cluster: any, timeout: 0s}\n" + atRoute,

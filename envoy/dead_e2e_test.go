@@ -69,7 +69,7 @@ func (r *rig) circuit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "replicas::default_priority::max_retries::10000"; !strings.Contains(string(page), want) {
+	if want := "replicas::default_priority::max_retries::1280"; !strings.Contains(string(page), want) {
 		t.Errorf("no %s in /clusters", want)
 	}
 }

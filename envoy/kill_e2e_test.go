@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -17,36 +18,46 @@ import (
 	"github.com/weirproxy/weir/pkg/route"
 )
 
-// startWeir runs the command weir with the file that Envoy reads, and returns what kills it with SIGKILL.
-func (r *rig) startWeir(t *testing.T, path string) (kill func()) {
+// weirProc is the command weir as a process.
+type weirProc struct {
+	*os.Process
+	ended chan struct{} // closed when it has, with code its exit status, -1 after a signal
+	code  int
+	kill  func() // by SIGKILL
+}
+
+// startWeir runs the command weir with the file that Envoy reads.
+func (r *rig) startWeir(t *testing.T, path string) *weirProc {
 	t.Helper()
 	var log bytes.Buffer
 	cmd := exec.Command(path, "serve", "--bootstrap", filepath.Join(r.Dir, "envoy.yaml"))
 	cmd.Dir, cmd.Stderr = r.Dir, &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // when the thread that starts it ends
-	started, ended := make(chan error), make(chan struct{})
+	started, w := make(chan error), &weirProc{ended: make(chan struct{})}
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		defer close(ended)
+		defer close(w.ended)
 		err := cmd.Start()
 		started <- err
 		if err == nil {
 			cmd.Wait()
+			w.code = cmd.ProcessState.ExitCode()
 		}
 	}()
 	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
-	kill = sync.OnceFunc(func() {
-		cmd.Process.Kill()
-		<-ended
+	w.Process = cmd.Process
+	w.kill = sync.OnceFunc(func() {
+		w.Process.Kill()
+		<-w.ended
 		if t.Failed() {
 			t.Logf("log of weir:\n%s", &log)
 		}
 	})
-	t.Cleanup(kill)
-	return kill
+	t.Cleanup(w.kill)
+	return w
 }
 
 // pools returns what weir's /debug/pool shows; an error while it does not listen.
@@ -103,10 +114,10 @@ func (r *rig) picked(t *testing.T) bool {
 const resume = 2 * time.Second
 
 // killed kills the command weir, with every seat taken and requests held: in BUFFERED held and new requests go on
-// through the fallback and answers under way are not cut; in FULL_DUPLEX_STREAMED the held ones fail with 500. A client
+// through the fallback and answers under way are not cut; in FULL_DUPLEX_STREAMED the held ones fail with 503. A client
 // names no host meanwhile (agentgateway PR#3144). Back again, weir picks within two seconds.
 func killed(t *testing.T, r *rig, weir string) {
-	kill := r.startWeir(t, weir)
+	kill := r.startWeir(t, weir).kill
 	eventually(t, "a pick", func() bool { return r.picked(t) })
 	r.awaitPool(t, "weir is idle", func(s route.Stats) bool { return leasesOf(s) == 0 })
 	answer := r.stream(t, t.Context(), "events=100000&every=20ms")
@@ -117,7 +128,7 @@ func killed(t *testing.T, r *rig, weir string) {
 	}
 	r.awaitPool(t, "5 held", func(s route.Stats) bool { return s.Held["interactive"] == 5 })
 	kill()
-	want := map[bool]int{true: 200, false: 500}[r.buffered]
+	want := map[bool]int{true: 200, false: 503}[r.buffered]
 	for range held {
 		if got := <-held[0]; got.status != want {
 			t.Errorf("a held request ends with %d after %v, want %d", got.status, got.took, want)
@@ -159,11 +170,16 @@ func (r *rig) goesOnWithout(t *testing.T) {
 	if r.buffered { // at once
 		r.without(t, 10)
 	}
+	r.awaitFailed(t)
+	r.without(t, 40)
+}
+
+func (r *rig) awaitFailed(t *testing.T) {
+	t.Helper()
 	eventually(t, "weir's health checks have failed", func() bool {
 		page, err := r.Get("/clusters")
 		return err == nil && bytes.Contains(page, []byte("health_flags::/failed_active_hc"))
 	})
-	r.without(t, 40)
 }
 
 // without sends n requests of clients that name a host.

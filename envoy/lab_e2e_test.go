@@ -93,6 +93,7 @@ func (r *rig) ask(t *testing.T, system, user string) answer {
 	t.Helper()
 	body := fmt.Sprintf(`{"model": %q, "max_tokens": 1, "messages": [{"role": "system", "content": %q}, {"role": "user", "content": %q}]}`, labModel, system, user)
 	got := exchange(t, http.DefaultClient, newRequest(t, "POST", r.front+"/v1/chat/completions", body))
+	r.drained(t) // or the next one finds this one's work still ahead of it
 	var page struct {
 		Usage struct {
 			Prompt  int `json:"prompt_tokens"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -174,17 +175,29 @@ func ValidateConfig(ctx context.Context, path, dir string, config []byte) error 
 	return nil
 }
 
+// Ports for listeners are below those that Linux gives to outgoing connections (32768 and up): of these a crowd of
+// connections takes thousands, between the moment when one is found free and that when its user binds it.
+const (
+	lowestPort  = 20000
+	highestPort = 32767
+	portTries   = 1000
+)
+
 // FreePorts returns n different TCP ports on 127.0.0.1 that were free a moment ago. Another process may take one
 // before its user binds it.
 func FreePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	var ports []int
+	for range portTries {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := lowestPort + rand.IntN(highestPort-lowestPort+1)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			return nil, err
+			continue
 		}
 		defer l.Close() // at the end, so that no port comes twice
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+		ports = append(ports, port)
 	}
-	return ports, nil
+	return nil, fmt.Errorf("no %d free ports from %d to %d", n, lowestPort, highestPort)
 }

@@ -1,6 +1,7 @@
 package envoy_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirproxy/weir/envoy"
+	check "github.com/weirproxy/weir/pkg/bootstrap"
 	"github.com/weirproxy/weir/pkg/extproc"
 	"github.com/weirproxy/weir/pkg/pool"
 	"github.com/weirproxy/weir/pkg/route"
@@ -67,10 +69,59 @@ func (r *rig) socket() string { return filepath.Join(r.Dir, "weir.sock") }
 type edge struct {
 	*extproc.Server
 	router *route.Router
-	stop   func()
+	stop   func() // in order
+	sever  func() // cuts Envoy's connections, as weir's death does, and takes no more
+	log    *logged
 
 	mu    sync.Mutex
 	ended []ended
+}
+
+// conns is a listener that can be severed.
+type conns struct {
+	net.Listener
+	mu   sync.Mutex
+	all  []net.Conn
+	dead bool
+}
+
+func (c *conns) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.mu.Lock()
+		if c.all = append(c.all, conn); c.dead {
+			conn.Close()
+		}
+		c.mu.Unlock()
+	}
+	return conn, err
+}
+
+func (c *conns) sever() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = true
+	for _, conn := range c.all {
+		conn.Close()
+	}
+}
+
+// logged is what weir logs.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // ended is a request that ended, and how long after its arrival.
@@ -91,13 +142,18 @@ func (r *rig) serve(t *testing.T, seats int) {
 func (r *rig) listen(t *testing.T, seats int) {
 	t.Helper()
 	r.edge = newEdge(t, r.addrs, seats)
+	if b, err := check.Load(check.Files{Bootstrap: filepath.Join(r.Dir, "envoy.yaml")}); err == nil { // some tests have a file that weir refuses
+		r.Server.MessageTimeout = b.MessageTimeout
+	}
 	l, err := net.Listen("unix", r.socket())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func(s *extproc.Server) { done <- s.Serve(ctx, l) }(r.edge.Server)
+	c := &conns{Listener: l}
+	r.edge.sever = c.sever
+	go func(s *extproc.Server) { done <- s.Serve(ctx, c) }(r.edge.Server)
 	r.edge.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -117,10 +173,10 @@ func newEdge(t *testing.T, addrs []string, seats int) *edge {
 	if seats > 0 {
 		cfg.Seats = seats
 	}
-	e := &edge{router: route.New(route.Default(), pool.New("replicas", addrs, cfg))}
+	e := &edge{router: route.New(route.Default(), pool.New("replicas", addrs, cfg)), log: &logged{}}
 	policy := extproc.Default()
 	policy.ClassFrom = "metadata:jwt:claims.class"
-	e.Server = extproc.NewServer(policy, map[string]*route.Router{"replicas": e.router}, e.record, slog.New(slog.DiscardHandler))
+	e.Server = extproc.NewServer(policy, map[string]*route.Router{"replicas": e.router}, e.record, slog.New(slog.NewTextHandler(e.log, nil)))
 	return e
 }
 

@@ -59,7 +59,7 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"check", "--bootstrap", shipped, "-envoy", "new"}, 2, "", "is no version"},
 		{[]string{"check", "--bootstrap", "no-such-file"}, 1, "", "no-such-file"},
 		{[]string{"serve", "-c", bad}, 1, "", bad + ":1: listen: "},
-		{[]string{"serve", "--bootstrap", shipped, "-c", policy}, 1, "", shipped + ":20: node.metadata.weir: the policy stands in " + policy + ":1 too"},
+		{[]string{"serve", "--bootstrap", shipped, "-c", policy}, 1, "", shipped + ":21: node.metadata.weir: the policy stands in " + policy + ":1 too"},
 		{[]string{"serve", "-c", "no-such-file"}, 1, "", "no-such-file"},
 		{[]string{"check", "-c", alone}, 0, alone + ": no fault", ""},
 		{[]string{"check", "--config", bad}, 1, bad + ":1: error: listen: ", ""},

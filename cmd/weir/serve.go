@@ -29,6 +29,7 @@ func serve(ctx context.Context, r *reloader) error {
 	r.loaded.Store(time.Now().UnixNano())
 	r.adm = admin.New(b.Policy.Admin, all, log)
 	r.edge = extproc.NewServer(b.Policy.Edge, r.routers, r.adm.Record, log)
+	r.edge.MessageTimeout = b.MessageTimeout
 	adm, edge := r.adm, r.edge
 	scraper := scrape.New(scrape.Interval, targets(b.Pools, r.routers, edge), log)
 	count(adm, edge, scraper)

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -33,6 +34,9 @@ type Bootstrap struct {
 	Policy config.Policy
 	Listen Address
 	Pools  []Pool // at least one, in the order of the file
+	// MessageTimeout is the least message_timeout of the ext_proc filters that call weir, by Envoy's default 200 ms; 0 if
+	// none can be read. Routes cannot override it.
+	MessageTimeout time.Duration
 }
 
 // Address is where weir listens, as net.Listen takes it. Network is unix, with the path of a socket, or tcp,
@@ -76,6 +80,7 @@ func (in input) parse() (*reading, error) {
 	clusters := f.clusters(root)
 	r.Listen, r.listen = f.listen(root, r.policy, clusters)
 	r.Pools, r.pools = f.pools(root, clusters)
+	r.MessageTimeout = f.messageTimeout(root, r.policy)
 	r.all = f.place(f.find(root, "static_resources", "clusters"))
 	own := f.err()
 	if r.policy.file != f {

@@ -47,7 +47,8 @@ func TestShippedFile(t *testing.T) {
 	}
 	want := &Bootstrap{
 		Policy: config.Default(), Listen: Address{"unix", "weir.sock"},
-		Pools: []Pool{{"replicas", []string{"127.0.0.1:8001", "127.0.0.1:8002", "127.0.0.1:8003", "127.0.0.1:8004"}}},
+		Pools:          []Pool{{"replicas", []string{"127.0.0.1:8001", "127.0.0.1:8002", "127.0.0.1:8003", "127.0.0.1:8004"}}},
+		MessageTimeout: time.Second,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
@@ -122,11 +123,11 @@ func TestGoodFiles(t *testing.T) {
 	chosen.ExtProcCluster = "picker"
 	replicas := []Pool{{"replicas", []string{"10.0.0.1:8000", "[2001:db8::1]:8000"}}}
 	for name, want := range map[string]*Bootstrap{
-		"minimal.yaml":   {config.Default(), Address{"tcp", "127.0.0.1:9000"}, replicas},
-		"anchors.yaml":   {long, Address{"unix", "/run/weir.sock"}, append(replicas, Pool{"more", []string{"10.0.0.1:8000", "[2001:db8::1]:8000"}})},
-		"unknown.yaml":   {config.Default(), Address{"unix", "@weir"}, replicas},
-		"per_route.yaml": {config.Default(), Address{"tcp", "[::1]:9000"}, replicas},
-		"chosen.yaml":    {chosen, Address{"tcp", "127.0.0.1:9001"}, replicas},
+		"minimal.yaml":   {config.Default(), Address{"tcp", "127.0.0.1:9000"}, replicas, 200 * time.Millisecond},
+		"anchors.yaml":   {long, Address{"unix", "/run/weir.sock"}, append(replicas, Pool{"more", []string{"10.0.0.1:8000", "[2001:db8::1]:8000"}}), 200 * time.Millisecond},
+		"unknown.yaml":   {config.Default(), Address{"unix", "@weir"}, replicas, 200 * time.Millisecond},
+		"per_route.yaml": {config.Default(), Address{"tcp", "[::1]:9000"}, replicas, 0},
+		"chosen.yaml":    {chosen, Address{"tcp", "127.0.0.1:9001"}, replicas, 700 * time.Millisecond},
 	} {
 		if got, err := Load(Files{Bootstrap: filepath.Join("testdata", name)}); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got\n%+v, %v\nwant\n%+v", name, got, err, want)

@@ -44,7 +44,7 @@ const (
             typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
 `
 	afterWeir = "          # ---- end of 3 of 4"
-	theRoute  = "              - match: {prefix: /}\n                route:\n                  cluster: replicas  "
+	theRoute  = "              - match: {prefix: /}\n                route: *replicas"
 	noTimeout = "timeout: 0s                   #"
 	sources   = `            - metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}
             - header: x-gateway-destination-endpoint      # safe because the first filter removes a client's
@@ -56,7 +56,9 @@ const (
                   name: envoy.load_balancing_policies.least_request
                   typed_config: {"@type": type.googleapis.com/envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest}
 `
+	breakers     = "circuit_breakers: {thresholds: [{max_connections: 2560, max_pending_requests: 1280, max_requests: 1280, max_retries: 1280}]}"
 	weirBreakers = "circuit_breakers: {thresholds: [{max_connections: 1000, max_pending_requests: 100000, max_requests: 100000}]}"
+	bulkOverride = "overrides: {failure_mode_allow: false, grpc_initial_metadata: [{key: weir-class, value: bulk}]}"
 	perRoute     = "                typed_per_filter_config:\n                  envoy.filters.http.ext_proc:\n                    \"@type\": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute\n"
 )
 
@@ -90,7 +92,7 @@ var badFiles = []bad{
 	{rule: "idle-timeout", edits: []string{"stream_idle_timeout: 900s             #", "stream_idle_timeout: 359s #"}, at: "stream_idle_timeout: 359s", text: "stream_idle_timeout is 5m59s: a request held for max_hold that then waits 1m0s for its first token ends in 504; give at least 6m0s"},
 	{rule: "idle-timeout", edits: []string{"          stream_idle_timeout: 900s             #", "          #"}, at: "v3.HttpConnectionManager\n          stat_prefix: front", text: "stream_idle_timeout is not given, which is 5m0s"},
 	{rule: "idle-timeout", edits: []string{noTimeout, "idle_timeout: 60s\n                  " + noTimeout}, at: "idle_timeout: 60s\n", text: "idle_timeout is 1m0s"},
-	{rule: "route-timeout", edits: []string{noTimeout, "#"}, at: "                  cluster: replicas   ", text: "timeout is not given, which is 15s: it cuts an answer"},
+	{rule: "route-timeout", edits: []string{noTimeout, "#"}, at: "route: &replicas", text: "timeout is not given, which is 15s: it cuts an answer"},
 	{rule: "route-timeout", edits: []string{noTimeout, "timeout: 120s #"}, at: "timeout: 120s", text: "timeout is 2m0s: it cuts an answer"},
 	{rule: "stream-duration", edits: []string{noTimeout, "max_stream_duration: {max_stream_duration: 400s}\n                  " + noTimeout}, at: "{max_stream_duration: 400s}", text: "max_stream_duration is 6m40s: it counts the hold and the answer; give none, or at least 10m0s"},
 	{rule: "stream-duration", edits: []string{"stream_idle_timeout: 900s             #", "common_http_protocol_options: {max_stream_duration: 60s}\n          stream_idle_timeout: 900s #"}, at: "{max_stream_duration: 60s}", text: "max_stream_duration is 1m0s"},
@@ -148,18 +150,21 @@ var badFiles = []bad{
 	{rule: "weir-breaker", edits: []string{weirBreakers, "#"}, at: "  - name: weir\n", text: "its max_requests is 1024: "},
 	{rule: "weir-breaker", edits: []string{"max_requests: 100000}", "max_requests: 9999}"}, at: "max_requests: 9999}", text: "give at least 10000"},
 	{rule: "weir-breaker", edits: []string{"max_requests: 100000}", "max_requests: 100000, priority: HIGH}"}, at: "  - name: weir\n", text: "its max_requests is 1024"},
-	{rule: "replicas-breaker", edits: []string{"    track_cluster_stats: {per_endpoint_stats: true}\n    circuit_breakers: {thresholds: [{max_connections: 10000, max_pending_requests: 10000, max_requests: 10000, max_retries: 10000}]}   # the default allows 3 retries at once\n", "    circuit_breakers: {thresholds: [{max_connections: 9, max_retries: 9}]}\n"}, at: "[{max_connections: 9, max_retries: 9}]", text: "Envoy's default of 1024 max_requests"},
-	{rule: "replicas-breaker", edits: []string{"    track_cluster_stats: {per_endpoint_stats: true}\n    circuit_breakers: {thresholds: [{max_connections: 10000, max_pending_requests: 10000, max_requests: 10000, max_retries: 10000}]}   # the default allows 3 retries at once\n", "    circuit_breakers: {thresholds: [{max_requests: 9, max_retries: 9}]}\n"}, at: "[{max_requests: 9, max_retries: 9}]", text: "Envoy's default of 1024 max_connections"},
-	{rule: "retries", edits: []string{"    track_cluster_stats: {per_endpoint_stats: true}\n    circuit_breakers: {thresholds: [{max_connections: 10000, max_pending_requests: 10000, max_requests: 10000, max_retries: 10000}]}   # the default allows 3 retries at once\n", "    circuit_breakers: {thresholds: [{max_requests: 8, max_connections: 9}]}\n"}, at: "[{max_requests: 8, max_connections: 9}]", text: "Envoy's default of 3 max_retries"},
+	{rule: "replicas-breaker", edits: []string{breakers, "circuit_breakers: {thresholds: [{max_connections: 9, max_retries: 9}]}"}, at: "[{max_connections: 9, max_retries: 9}]", text: "Envoy's default of 1024 max_requests"},
+	{rule: "replicas-breaker", edits: []string{breakers, "circuit_breakers: {thresholds: [{max_requests: 9, max_retries: 9}]}"}, at: "[{max_requests: 9, max_retries: 9}]", text: "Envoy's default of 1024 max_connections"},
+	{rule: "retries", edits: []string{breakers, "circuit_breakers: {thresholds: [{max_requests: 8, max_connections: 9}]}"}, at: "[{max_requests: 8, max_connections: 9}]", text: "Envoy's default of 3 max_retries"},
 
 	{rule: "metadata-command", edits: []string{service, "grpc_service: {envoy_grpc: {cluster_name: weir}, initial_metadata: [{key: weir-class, value: '%REQ(x)%'}]}"}, at: "%REQ(x)%", text: `weir-class is "%REQ(x)%": Envoy fills it in`},
 	{rule: "metadata-command", edits: overridden("overrides: {grpc_initial_metadata: [{key: Weir-Deadline, value: '%DOWNSTREAM_REMOTE_ADDRESS%'}]}"), at: "%DOWNSTREAM_REMOTE_ADDRESS%", text: "weir-deadline is"},
 	{rule: "metadata-value", edits: overridden("overrides: {grpc_initial_metadata: [{key: weir-class, value: batch}]}"), at: "value: batch", text: `weir-class "batch" is no class of the policy, which has interactive, bulk`},
 	{rule: "metadata-value", edits: overridden("overrides: {grpc_initial_metadata: [{key: weir-deadline, value: '10'}]}"), at: "value: '10'", text: `weir-deadline "10" is no positive duration`},
 	{rule: "metadata-value", edits: overridden("overrides: {grpc_initial_metadata: [{key: weir-pool, value: replicas_round_robin}]}"), at: "value: replicas_round_robin", text: `weir-pool "replicas_round_robin" is no cluster with override_host`},
-	{rule: "metadata-value", edits: overridden("overrides: {grpc_initial_metadata: [{key: weir-clas, value: bulk}]}"), at: "value: bulk", text: "weir reads no weir-clas"},
+	{rule: "metadata-value", edits: overridden("overrides: {grpc_initial_metadata: [{key: weir-clas, value: bulk}]}"), at: "key: weir-clas,", text: "weir reads no weir-clas"},
 	{rule: "metadata-value", edits: overridden("overrides: {grpc_initial_metadata: [{key: weir-class, value: 'bulk%%'}]}"), at: "value: 'bulk%%'", text: `weir-class "bulk%%" is no class`},
-	{rule: "bulk-fail-open", edits: overridden("overrides: {grpc_initial_metadata: [{key: weir-class, value: bulk}]}"), at: "value: bulk", text: "override it with false"},
+	{rule: "bulk-fail-open", edits: []string{"failure_mode_allow: false, ", ""}, at: "value: bulk", text: "override it with false"},
+	{rule: "bulk-fail-open", edits: []string{bulkOverride, "overrides: {request_attributes: []}"}, at: "exact: bulk", text: "override it with false"},
+	{rule: "bulk-fail-open", edits: []string{bulkOverride, "overrides: {request_attributes: []}", "string_match: {exact: bulk}", "exact_match: bulk"}, at: "exact_match: bulk", text: "override it with false"},
+	{rule: "bulk-fail-open", edits: []string{bulkOverride, "overrides: {failure_mode_allow: false}", "exact: bulk", "exact: batch"}, at: "failure_mode_allow: true", text: "no route is for bulk: weir gone, requests with x-weir-class: bulk"},
 }
 
 func TestEachRuleFindsItsFault(t *testing.T) {

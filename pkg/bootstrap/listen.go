@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -84,6 +85,23 @@ func (f *file) called(root *yaml.Node) map[string]*yaml.Node {
 		f.fail(root, "no listener has an ext_proc filter with envoy_grpc: nothing calls weir")
 	}
 	return called
+}
+
+// messageTimeout is Bootstrap.MessageTimeout.
+func (f *file) messageTimeout(root *yaml.Node, policy part) (least time.Duration) {
+	name := f.weir(root, policy)
+	if name == nil {
+		return 0
+	}
+	for _, m := range f.messages(f.find(root, "static_resources", "listeners"), extProc) {
+		if f.text(m, "grpc_service", "envoy_grpc", "cluster_name") != name.Value {
+			continue
+		}
+		if t := f.timeout(m, "message_timeout", defaultMessageTimeout); t.known && (least == 0 || t.value < least) {
+			least = t.value
+		}
+	}
+	return least
 }
 
 // address reads the address of weir's own endpoint.

@@ -86,16 +86,57 @@ func class(classes []classify.Class, name string) (at int, names string) {
 	return slices.Index(all, name), strings.Join(all, ", ")
 }
 
+// classHeader is where a client names the class of its request.
+const classHeader = "x-weir-class"
+
+// bulkAt returns where a route is said to be for a bulk class: in its metadata, or in what it matches. nil for none.
+func (m *mesh) bulkAt(r *route) *yaml.Node {
+	if at := m.metadata(r)["weir-class"]; m.isBulk(at) {
+		return at
+	}
+	for _, level := range r.levels {
+		for _, h := range m.list(level, "match", "headers") {
+			exact := m.find(h, "string_match", "exact")
+			if exact == nil {
+				exact = m.get(h, "exact_match")
+			}
+			if strings.EqualFold(m.text(h, "name"), classHeader) && m.isBulk(exact) {
+				return exact
+			}
+		}
+	}
+	return nil
+}
+
+func (m *mesh) isBulk(name *yaml.Node) bool {
+	if name == nil {
+		return false
+	}
+	i, _ := class(m.policy.Route.Classes, name.Value)
+	return i >= 0 && m.policy.Route.Classes[i].Bulk
+}
+
 func bulkFailOpen(m *mesh, say say) {
-	m.through(func(_ *manager, r *route) {
-		given := m.metadata(r)["weir-class"]
-		if given == nil || m.policy == nil {
-			return
+	if m.policy == nil {
+		return
+	}
+	for _, g := range m.managers {
+		bulk := false
+		var open *yaml.Node // failure_mode_allow where other requests pass
+		for _, r := range g.weir {
+			allow, at := m.setting(r.settings, "failure_mode_allow"), m.bulkAt(r)
+			bulk = bulk || at != nil
+			switch {
+			case !m.flag(allow):
+			case at != nil:
+				say(at, "the route is for bulk and failure_mode_allow is true: weir gone, its requests, the held ones too, reach the replicas all at once; override it with false")
+			case len(r.levels) > 0: // else the routes are not seen
+				open = allow
+			}
 		}
-		i, _ := class(m.policy.Route.Classes, given.Value)
-		open := m.setting(r.settings, "failure_mode_allow")
-		if i >= 0 && m.policy.Route.Classes[i].Bulk && m.flag(open) {
-			say(given, "the route is for bulk and failure_mode_allow is true: weir gone, its requests, the held ones too, reach the replicas all at once; override it with false")
+		i := slices.IndexFunc(m.policy.Route.Classes, func(c classify.Class) bool { return c.Bulk })
+		if i >= 0 && !bulk && open != nil {
+			say(open, "failure_mode_allow is true and no route is for bulk: weir gone, requests with %s: %s reach the replicas all at once; give them a route that overrides it with false", classHeader, m.policy.Route.Classes[i].Name)
 		}
-	})
+	}
 }

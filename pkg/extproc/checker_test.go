@@ -218,7 +218,7 @@ func checkRefusal(r *extprocv3.ImmediateResponse) error {
 		headers[h.Header.Key] = string(h.Header.RawValue)
 	}
 	for _, h := range []string{"retry-after", "retry-after-ms"} {
-		if _, ok := headers[h]; ok != (code == 429) {
+		if _, ok := headers[h]; ok != (code == 429 || errorCode(r) == "stopped") {
 			return fmt.Errorf("%s %q with %d", h, headers[h], code)
 		}
 	}

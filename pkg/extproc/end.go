@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
@@ -28,20 +29,50 @@ func (st *stream) end(err *error) {
 		d = route.Unrouted(st.poolName, st.begun, route.Failed)
 	case d == nil:
 		d = route.Unrouted(st.poolName, st.begun, route.LeftBody)
-	case st.pool != nil && st.pool.Done(now, d, ending(d, fault)):
+	case st.left:
+		st.srv.stopped.add(func() {
+			st.pool.Done(time.Now(), d, st.ending(d, fault))
+			st.srv.record(d)
+		})
+		return
+	case st.pool != nil && st.pool.Done(now, d, st.ending(d, fault)):
 		st.pool.poke()
 	}
 	if !st.events.IsZero() {
 		st.srv.eventStream(now.Sub(st.events))
 	}
+	if d.Outcome == route.CutHeld {
+		st.srv.logCut(now, d.MaxHold()+holdSlack)
+	}
 	st.srv.record(d)
+}
+
+// later is what is left to do when Serve has ended.
+type later struct {
+	mu  sync.Mutex
+	all []func()
+}
+
+func (l *later) add(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, f)
+}
+
+func (l *later) run() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.all {
+		f()
+	}
 }
 
 // errDraining ends a stream whose answer can go on without weir.
 var errDraining = errors.New("the server drains")
 
 // receive is the next message. In FULL_DUPLEX_STREAMED Envoy cuts a live answer when weir is gone, unless weir has ended
-// the stream in order: so a draining server ends each whose answer has begun. Its load comes back with that.
+// the stream in order: so a draining server ends each whose answer has begun. The answer goes on, and so its load stays
+// until Serve ends: else every held request would find a seat free, and all go at once.
 func (st *stream) receive() (*extprocv3.ProcessingRequest, error) {
 	if !st.answering || !st.duplex() {
 		return st.rpc.Recv()
@@ -74,6 +105,7 @@ func (st *stream) receive() (*extprocv3.ProcessingRequest, error) {
 // received looks at why there are no more messages. One larger than the receive limit ends the stream before weir
 // sees it; gRPC has told Envoy, which then answers 500 or goes on without weir.
 func (st *stream) received(err error) {
+	st.left = errors.Is(err, errDraining)
 	if status.Code(err) != codes.ResourceExhausted || st.decision != nil {
 		return
 	}
@@ -114,11 +146,13 @@ func (st *stream) fault(fault any, err *error) {
 	*err = status.Error(codes.Internal, "internal fault")
 }
 
-// ending is the Outcome of a picked request: only the state that was reached tells it.
-func ending(d *route.Decision, fault any) route.Outcome {
+// ending is how a request ended that weir did not refuse: only the state that was reached tells it.
+func (st *stream) ending(d *route.Decision, fault any) route.Outcome {
 	switch {
 	case fault != nil:
 		return route.Failed
+	case st.cut:
+		return route.CutHeld
 	case d.Status != 0:
 		return route.Answered
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // refusals maps the Outcomes that weir answers itself to HTTP: 429 the replicas are contended, 503 there is
-// none, 413 too large. Never 504. The texts are fixed: nothing of the request comes back in them.
+// none or weir stops, 413 too large. Never 504. The texts are fixed: nothing of the request comes back in them.
 var refusals = map[route.Outcome]struct {
 	status            typev3.StatusCode
 	openAI, anthropic string // the error's type in that dialect
@@ -27,6 +27,8 @@ var refusals = map[route.Outcome]struct {
 		"The model servers are busy: the request would wait for longer than its deadline. Retry later."},
 	route.Full: {typev3.StatusCode_TooManyRequests, "rate_limit_error", "rate_limit_error",
 		"The model servers are busy and the queue is full. Retry later."},
+	route.Stopped: {typev3.StatusCode_ServiceUnavailable, "server_error", "api_error",
+		"The router of the model servers stops while the request waits for a place. Retry later."},
 	route.TooLarge: {typev3.StatusCode_PayloadTooLarge, "invalid_request_error", "request_too_large",
 		"The request body is larger than this server takes."},
 	route.NoReplica: {typev3.StatusCode_ServiceUnavailable, "server_error", "api_error",

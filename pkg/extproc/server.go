@@ -74,11 +74,18 @@ const (
 	noticeTime = 2 * time.Second
 	// drainTime is how long a stopping server waits for its streams: their answers go on without weir.
 	drainTime = 5 * time.Second
+	// lastCall is how long before the end of drainTime those that are still held are refused: time for their answers to
+	// leave. Cut instead, they would go past the gate where Envoy fails open, and end in an error of Envoy's elsewhere.
+	lastCall = time.Second
 )
 
 // Server is the ext_proc gRPC server over the routers of all pools.
 type Server struct {
 	extprocv3.UnimplementedExternalProcessorServer
+
+	// MessageTimeout is Envoy's, after which it ends a hold if it ignores weir's override. 0, until it is set before
+	// Serve: not known, and no hold counts as cut.
+	MessageTimeout time.Duration
 
 	cfg    Config
 	pools  map[string]*pool
@@ -87,6 +94,9 @@ type Server struct {
 	health *health.Server
 
 	draining chan struct{} // closed when Serve begins to drain
+	stopping chan struct{} // closed lastCall before it ends that
+	stopped  later         // what is left to do then
+	cuts     cuts
 
 	sources atomic.Pointer[sources]
 
@@ -102,9 +112,9 @@ type pool struct {
 }
 
 // NewServer returns a server that routes by routers, keyed by pool name, and calls record once for each request
-// that ended, from the goroutine of its stream.
+// that ended, from the goroutine of its stream, or at the end of Serve.
 func NewServer(cfg Config, routers map[string]*route.Router, record func(*route.Decision), log *slog.Logger) *Server {
-	s := &Server{cfg: cfg, pools: map[string]*pool{}, record: record, log: log, health: health.NewServer(), draining: make(chan struct{})}
+	s := &Server{cfg: cfg, pools: map[string]*pool{}, record: record, log: log, health: health.NewServer(), draining: make(chan struct{}), stopping: make(chan struct{})}
 	s.Configure(cfg)
 	for name, r := range routers {
 		s.pools[name] = &pool{Router: r, wake: make(chan struct{}, 1)}
@@ -123,7 +133,7 @@ func (s *Server) Configure(cfg Config) {
 }
 
 // Serve accepts on l until ctx ends, then reports NOT_SERVING, goes on for noticeTime, lets streams end for drainTime and
-// cuts the rest. It is called once.
+// cuts the rest. Held requests are released as before and refused lastCall before that. It is called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	g := grpc.NewServer(
 		grpc.Creds(plaintext{insecure.NewCredentials(), s.greetedByTLS}),
@@ -155,8 +165,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-notice.C:
 	}
 	close(s.draining)
+	last := time.AfterFunc(drainTime-lastCall, func() { close(s.stopping) })
+	defer last.Stop()
 	cut := time.AfterFunc(drainTime, g.Stop)
 	defer cut.Stop()
+	defer s.stopped.run()
 	g.GracefulStop()
 	if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return err

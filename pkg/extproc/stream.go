@@ -30,6 +30,8 @@ type stream struct {
 	decision  *route.Decision
 	echoed    bool      // FULL_DUPLEX_STREAMED: the request side is answered
 	answering bool      // the response headers are on their way to the client
+	cut       bool      // Envoy has ended the hold, as it ignored the override
+	left      bool      // weir has ended the stream, and the answer goes on
 	events    time.Time // when the headers of a 2xx event stream came
 }
 
@@ -213,8 +215,8 @@ func (st *stream) decide(body []byte, reply func(*pass) *extprocv3.ProcessingRes
 	return st.rpc.Send(reply(st.passed()))
 }
 
-// wait parks a held request until it is decided or gone. Envoy's per-message timer is told once, where it has
-// one: there is none in FULL_DUPLEX_STREAMED.
+// wait parks a held request until it is decided or gone, or weir stops. Envoy's per-message timer is told once, where it
+// has one: there is none in FULL_DUPLEX_STREAMED.
 func (st *stream) wait(d *route.Decision) error {
 	st.pool.Release(time.Now()) // those ahead of it wait for other replicas, perhaps
 	st.pool.poke()              // the timer must learn of the next time
@@ -231,7 +233,13 @@ func (st *stream) wait(d *route.Decision) error {
 	select {
 	case <-d.Ready():
 		return nil
+	case <-st.srv.stopping:
+		if !st.pool.Dismiss(time.Now(), d) {
+			<-d.Ready() // released in the same instant
+		}
+		return nil
 	case <-st.rpc.Context().Done():
+		st.cut = !st.duplex() && st.srv.isCut(time.Since(d.Arrived))
 		return errGone
 	}
 }
@@ -254,7 +262,7 @@ func (st *stream) passed() *pass {
 // responseHeaders notes who answered and how.
 func (st *stream) responseHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.HttpHeaders) error {
 	if d := st.decision; d != nil && d.State == route.Picked {
-		d.Status = statusOf(h)
+		d.Status, d.Crowded = statusOf(h), header(h, "x-envoy-overloaded") != ""
 		st.pool.Serve(time.Now(), d, attribute(m, "upstream.address"))
 		if d.Status/100 == 2 && strings.HasPrefix(header(h, "content-type"), "text/event-stream") && !h.GetEndOfStream() {
 			st.events, d.Events = time.Now(), true

@@ -127,7 +127,7 @@ type Replica struct {
 	known   bool        // a token counter was read
 	total   float64     // tokens of all that weir sent before that
 	cold    atomic.Bool // it had computed nothing else then
-	counted time.Time // of the last sample with a token counter; zero: none
+	counted time.Time   // of the last sample with a token counter; zero: none
 }
 
 // advance drains the backlog up to now. now never runs backwards past the last event.

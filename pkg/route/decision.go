@@ -21,10 +21,12 @@ const (
 	Answered                  // response headers were seen before the stream ended
 	Unanswered                // picked, but the stream ended before any response headers
 	LeftHeld                  // the client left, or Envoy gave up, while held
+	CutHeld                   // Envoy gave up at its message_timeout while held, as it ignored weir's override
 	LeftBody                  // the stream ended before the body was complete
 	Late                      // refused: the deadline passed at the gate
 	Shed                      // refused at once: the deadline would pass before its turn
 	Full                      // refused: its class was full
+	Stopped                   // refused: weir stopped while it was held
 	TooLarge                  // refused: the body passed the limit
 	NoReplica                 // refused: the pool has no replica
 	NoPool                    // passed on without a pick: weir does not know the cluster
@@ -33,7 +35,7 @@ const (
 )
 
 var outcomeNames = [outcomes]string{
-	"none", "answered", "unanswered", "left_held", "left_body", "late", "shed", "full", "too_large", "no_replica", "no_pool", "failed",
+	"none", "answered", "unanswered", "left_held", "cut_held", "left_body", "late", "shed", "full", "stopped", "too_large", "no_replica", "no_pool", "failed",
 }
 
 // String returns the outcome's label.
@@ -84,7 +86,7 @@ func Unrouted(pool string, now time.Time, o Outcome) *Decision {
 }
 
 // Decision is everything weir decided about one request, and how that ended. A Held one belongs to the router until
-// Ready is closed. From then on only Outcome, Status, Served and Events change, by the goroutine that calls Serve and
+// Ready is closed. From then on only Outcome, Status, Served, Events and Crowded change, by the goroutine that calls Serve and
 // Done.
 type Decision struct {
 	Pool    string
@@ -97,10 +99,11 @@ type Decision struct {
 	Wait    time.Duration // at the gate
 	Queued  int           // requests held in the pool right after this one came, itself included
 	Due     bool          // Release is due right after this one came
-	Retry   time.Duration // of Refused by Late, Shed or Full: when to come back
+	Retry   time.Duration // of Refused by Late, Shed, Full or Stopped: when to come back
 	Status  int           // HTTP status of the answer; 0: none was seen
 	Served  Served        // which replica answered
 	Events  bool          // it answers with an event stream, whose headers come before any work
+	Crowded bool          // Envoy's own breaker refused it: no replica has seen it
 
 	policy *policy // that it came under
 	query  pick.Query

@@ -7,8 +7,8 @@ import (
 )
 
 // Done ends a request: it takes it out of the gate or its load off the replica. The first call counts, later
-// ones do nothing. end tells how; a Decision that was refused keeps its own Outcome. It reports whether others
-// are held, so that Release is due.
+// ones do nothing. end tells how: CutHeld or Failed of one that is still held, which is LeftHeld otherwise; a Decision
+// that was refused keeps its own Outcome. It reports whether others are held, so that Release is due.
 func (r *Router) Done(now time.Time, d *Decision, end Outcome) (held bool) {
 	held = r.finish(now, d, end)
 	d.unpin(true, d.answered(end))
@@ -25,10 +25,13 @@ func (r *Router) finish(now time.Time, d *Decision, end Outcome) (held bool) {
 	switch {
 	case r.gate.Leave(now, &d.ticket):
 		d.Outcome, d.Wait = LeftHeld, now.Sub(d.Arrived)
-		if end == Failed {
-			d.Outcome = Failed
+		if end == Failed || end == CutHeld {
+			d.Outcome = end
 		}
 	case d.State == Picked:
+		if end == CutHeld { // and admitted in the same instant
+			end = Unanswered
+		}
 		d.Outcome = end
 		at := d.lease.Replica
 		failed := d.unavailable() || end == Unanswered && at.Stalled(now) && d.overdue(now)
@@ -38,6 +41,17 @@ func (r *Router) finish(now time.Time, d *Decision, end Outcome) (held bool) {
 		}
 	}
 	return r.gate.Len() > 0
+}
+
+// Dismiss refuses a Decision that is still held, as weir stops, and reports whether it was: else its wait is over, and
+// Ready closed or about to be.
+func (r *Router) Dismiss(now time.Time, d *Decision) (refused bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if refused = r.gate.Leave(now, &d.ticket); refused {
+		r.refuse(now, d, Stopped)
+	}
+	return refused
 }
 
 // overdue reports whether a request waited for its answer for longer than its own prompt explains: a client that leaves
@@ -57,9 +71,9 @@ func (d *Decision) worked(now time.Time, end Outcome) bool {
 }
 
 // unavailable reports whether the answer says that nothing is there to answer: the replica's own word, or
-// Envoy's for one that it could not reach.
+// Envoy's for one that it could not reach. What its breaker refused says nothing of the replica.
 func (d *Decision) unavailable() bool {
-	return d.Status == 502 || d.Status == 503 || d.Status == 504
+	return !d.Crowded && (d.Status == 502 || d.Status == 503 || d.Status == 504)
 }
 
 // Serve tells the router which replica answered, and sets the Decision's Served. The lease moves there when it

@@ -33,7 +33,7 @@ type Decision struct {
 	Pool string `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
 	// The priority class by its configured name.
 	Class string `protobuf:"bytes,2,opt,name=class,proto3" json:"class,omitempty"`
-	// "picked", "late", "shed", "full", "too_large", "no_replica", "no_pool": what weir decided. How the request ended
+	// "picked", "late", "shed", "full", "stopped", "too_large", "no_replica", "no_pool": what weir decided. How the request ended
 	// afterwards is in weir_requests_total only, as Envoy's own log knows it better.
 	Decision string `protobuf:"bytes,3,opt,name=decision,proto3" json:"decision,omitempty"`
 	// The replica that weir picked, ip:port. Empty: none.

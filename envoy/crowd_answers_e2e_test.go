@@ -1,0 +1,105 @@
+package envoy_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirproxy/weir/envoy"
+)
+
+// breakers are those of the replicas' cluster in the bootstrap.
+const breakers = "[{max_connections: 2560, max_pending_requests: 1280, max_requests: 1280, max_retries: 1280}]"
+
+// TestBreakers is llm-d#1582: what the replicas' breaker lets pass at once, and what comes beyond it.
+func TestBreakers(t *testing.T) {
+	path := find(t, envoy.Newest)
+	manyFiles(t, 8192)
+	for _, c := range []struct {
+		name, breakers string
+		show           func(t *testing.T, r *rig)
+	}{
+		// As the comment there says, for 4 x 700 seats and a quarter more.
+		{"2,500 answers at once", "[{max_connections: 7000, max_pending_requests: 3500, max_requests: 3500, max_retries: 3500}]", manyAnswers},
+		{"overflow", "[{max_connections: 8, max_pending_requests: 4, max_requests: 4, max_retries: 4}]", overflowIsSeen},
+	} {
+		r := startRig(t, path, rigOptions{edits: []string{breakers, c.breakers, " message_timeout: 1s  ", " message_timeout: 20s "}}) // weir races here
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r.serve(t, 700)
+			c.show(t, r)
+		})
+	}
+}
+
+// manyAnswers has 2,500 streamed answers under way through one Envoy. Each holds a stream to weir, all the time.
+func manyAnswers(t *testing.T, r *rig) {
+	const n = 2500
+	ends, hashes := r.crowd(t, n, "interactive", "hold=1")
+	var under []asked
+	for range n {
+		a := <-ends
+		if a.status() != 200 {
+			t.Fatalf("status %d, %v, %s", a.status(), a.err, a.text)
+		}
+		under = append(under, a)
+	}
+	stats, err := r.Stats("cluster.")
+	if leases, streams := r.leases(), r.Server.Stats().Streams; err != nil || leases != n || streams != n || stats["cluster.replicas.upstream_rq_active"] != n {
+		t.Errorf("%d leases, %d streams, %v requests at the replicas, %v: want %d of each", leases, streams, stats["cluster.replicas.upstream_rq_active"], err, n)
+	}
+	began := time.Now()
+	for _, b := range r.backends {
+		close(b.hold)
+	}
+	for _, a := range under {
+		text, err := io.ReadAll(a.resp.Body)
+		a.resp.Body.Close()
+		if err != nil || string(text) != heldEvent {
+			t.Fatalf("an answer of %q, %v", text, err)
+		}
+	}
+	r.drained(t)
+	t.Logf("%d answers end within %v", n, time.Since(began))
+	if got := r.arrived(hashes); got != n {
+		t.Errorf("%d requests reach the replicas, want %d", got, n)
+	}
+	for _, name := range []string{"replicas", "weir"} {
+		if stats, err := r.Stats("cluster." + name + ".upstream_rq_"); err != nil || stats["cluster."+name+".upstream_rq_pending_overflow"] != 0 || stats["cluster."+name+".upstream_rq_active_overflow"] != 0 {
+			t.Errorf("cluster %s overflows: %v, %v", name, stats, err)
+		}
+	}
+}
+
+// overflowIsSeen has four answers under way where the breaker lets four pass: the next, for which weir has a seat, is a
+// 503 of Envoy's own, which is counted, logged and not tried again.
+func overflowIsSeen(t *testing.T, r *rig) {
+	r.occupy(t)
+	r.arrived(nil)
+	for range 3 {
+		got := <-r.send(t, t.Context())
+		if got.status != 503 || got.header.Get("x-envoy-overloaded") != "true" {
+			t.Errorf("status %d, header %v, body %q", got.status, got.header, got.body)
+		}
+	}
+	for _, b := range r.backends {
+		if all := b.take(); len(all) > 0 {
+			t.Errorf("%d requests arrive", len(all))
+		}
+	}
+	stats, err := r.Stats("cluster.replicas.")
+	if err != nil || stats["cluster.replicas.upstream_rq_active_overflow"] != 3 || stats["cluster.replicas.upstream_rq_retry"] != 0 || stats["cluster.replicas.circuit_breakers.default.rq_open"] != 1 {
+		t.Errorf("%v, %v", stats, err)
+	}
+	var log []byte
+	eventually(t, "the access log has them", func() bool {
+		log, _ = os.ReadFile(filepath.Join(r.Dir, "access.log"))
+		return strings.Count(string(log), `"flags":"UO"`) == 3
+	})
+	if !strings.Contains(string(log), `"details":"upstream_reset_before_response_started{overflow}"`) {
+		t.Errorf("the access log has\n%s", log)
+	}
+}

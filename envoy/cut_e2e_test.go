@@ -1,0 +1,124 @@
+package envoy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirproxy/weir/envoy"
+	"github.com/weirproxy/weir/pkg/route"
+)
+
+// shortTimeout is Envoy's default, which the bootstrap raises.
+var shortTimeout = []string{" message_timeout: 1s  ", " message_timeout: 0.2s  "}
+
+// TestHoldsBeyondMessageTimeout is ai-gateway PR#1428: with 200 ms, holds of three times that, of a route that fails open
+// and of one that fails closed. Weir's override carries both; where max_message_timeout is too small for it Envoy ends
+// both, and weir knows.
+func TestHoldsBeyondMessageTimeout(t *testing.T) {
+	for _, version := range []string{envoy.Oldest, envoy.Newest} { // all at once: they wait for weir's first health check
+		path := find(t, version)
+		for _, c := range []struct {
+			name  string
+			edits []string
+			show  func(t *testing.T, r *rig)
+		}{
+			{"accepted", nil, overrideHolds},
+			{"ignored", []string{"max_message_timeout: 600s", "max_message_timeout: 304s"}, overrideIgnored},
+		} {
+			r := startRig(t, path, rigOptions{mode: envoy.Buffered, edits: append(c.edits, shortTimeout...)})
+			t.Run(version+" "+c.name, func(t *testing.T) {
+				t.Parallel()
+				r.serve(t, 1)
+				c.show(t, r)
+			})
+		}
+	}
+}
+
+// tries is how often a test tries what a pause of 200 ms somewhere on a busy machine undoes.
+const tries = 5
+
+// heldBoth takes every seat, and has a request of each class held.
+func (r *rig) heldBoth(t *testing.T) (leave func(), interactive, bulk <-chan reply) {
+	t.Helper()
+	ends := r.occupy(t)
+	eventually(t, "every seat is taken", func() bool {
+		if r.leases() < len(r.addrs) {
+			ends = append(ends, r.occupy(t)...)
+		}
+		return r.leases() == len(r.addrs)
+	})
+	r.edge.take()
+	for _, b := range r.backends {
+		b.take()
+	}
+	interactive, bulk = r.send(t, t.Context()), r.send(t, t.Context(), "x-weir-class", "bulk")
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}, interactive, bulk
+}
+
+func overrideHolds(t *testing.T, r *rig) {
+	const long = 600 * time.Millisecond
+	for try := range tries {
+		leave, interactive, bulk := r.heldBoth(t)
+		time.Sleep(long)
+		held := r.held()
+		leave()
+		one, two := <-interactive, <-bulk
+		waited := 0
+		for _, e := range r.drainedEnds(t) {
+			if e.Wait >= long/2 && e.Outcome == route.Answered && e.Served == route.First {
+				waited++
+			}
+		}
+		if held == 2 && one.status == 200 && two.status == 200 && waited == 2 {
+			return
+		}
+		t.Logf("try %d: %d held after %v, statuses %d and %d, %d of 2 waited", try, held, long, one.status, two.status, waited)
+	}
+	t.Errorf("in %d tries not both go on", tries)
+}
+
+// overrideIgnored wants the request of the route that fails open to go past the gate, the bulk to fail, neither to be
+// held any longer, and the outcome and the log to say what it was.
+func overrideIgnored(t *testing.T, r *rig) {
+	for try := range tries {
+		leave, interactive, bulk := r.heldBoth(t)
+		one, two := <-interactive, <-bulk
+		eventually(t, "nothing is held", func() bool { return r.held() == 0 })
+		leave()
+		if s := r.oneSeen(t); one.status != 200 || len(s.picks) > 0 {
+			t.Errorf("the interactive one: status %d, picks %v", one.status, s.picks)
+		}
+		if two.status != 504 || one.took > patience || two.took > patience {
+			t.Errorf("bulk: status %d after %v", two.status, two.took)
+		}
+		cut := 0
+		for _, e := range r.drainedEnds(t) {
+			if e.Outcome == route.CutHeld {
+				cut++
+			}
+		}
+		if cut == 2 {
+			break
+		}
+		if t.Logf("try %d: %d of 2 count as cut, after %v and %v", try, cut, one.took, two.took); try == tries-1 {
+			t.Error("the holds do not count as cut")
+		}
+	}
+	log := r.edge.log.String()
+	if strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "max_message_timeout_needed=5m5s") {
+		t.Errorf("weir says\n%s", log)
+	}
+}
+
+// drainedEnds returns the requests that ended, when weir holds nothing any more.
+func (r *rig) drainedEnds(t *testing.T) []ended {
+	t.Helper()
+	r.drained(t)
+	return r.edge.take()
+}
