@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stderr, "usage: weirlab <command> [flags]")
 	for _, c := range commands {
-		fmt.Fprintf(stderr, "  %-8s %s\n", c.name, c.does)
+		fmt.Fprintf(stderr, "  %-9s %s\n", c.name, c.does)
 	}
 	return 2
 }

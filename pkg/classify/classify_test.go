@@ -13,7 +13,7 @@ var three = []Class{
 	{Name: "later", Deadline: 10 * time.Minute, Bulk: true},
 }
 
-// llmd-router PR#2123 (who may lengthen a deadline) and llm-d-async PR#380 (whose word a class is).
+// llm-d-router PR#2123 (who may lengthen a deadline) and llm-d-async PR#380 (whose word a class is).
 func TestClassify(t *testing.T) {
 	long := strings.Repeat("x", 8<<10)
 	for _, c := range []struct {
@@ -106,7 +106,7 @@ func TestTrustedClass(t *testing.T) {
 	}
 }
 
-// llmd-router PR#2123 where a client may ask for more than the class's own deadline. Asked says that it did, and gets no slack.
+// llm-d-router PR#2123 where a client may ask for more than the class's own deadline. Asked says that it did, and gets no slack.
 func TestMaxDeadline(t *testing.T) {
 	classes := []Class{
 		{Name: "now", Deadline: 10 * time.Second, MaxDeadline: 40 * time.Second},

@@ -27,7 +27,7 @@ func parse(t testing.TB, text string) *yaml.Node {
 
 // TestBadFiles reads one file per fault, and per combination that matters. What each must report stands in the
 // file itself, as "# want LINE: TEXT", every fault in order: nothing is reported twice and nothing is left out.
-// GAIE#426 and its kind: unset, zero, negative and NaN values, unknown keys, addresses, no class at all.
+// gateway-api-inference-extension#426 and its kind: unset, zero, negative and NaN values, unknown keys, addresses, no class at all.
 func TestBadFiles(t *testing.T) {
 	badFiles(t, "testdata", 20, Read)
 	badFiles(t, "testdata/alone", 20, func(n *yaml.Node, file string) (Policy, error) {

@@ -104,8 +104,8 @@ func TestCutHoldIsLogged(t *testing.T) {
 }
 
 // TestStopWhileHeld stops weir while it holds: what finds a seat in time is released, the rest is refused a second before
-// the cut, with 503 and Retry-After, in either mode; none goes past the gate, nor to a seat whose answer goes on. A request whose body is complete only then
-// is refused at once.
+// the cut, with 503 and Retry-After, in either mode; none goes past the gate, nor to a seat whose answer goes on. A
+// request whose body is complete only then is refused at once.
 func TestStopWhileHeld(t *testing.T) {
 	eachMode(t, options{seats: 1}, func(f *fake, m mode) {
 		busy, held := f.fill(m)

@@ -54,7 +54,7 @@ func parseSource(text string) (source, error) {
 	return source{}, fmt.Errorf("%q is not header:NAME or metadata:NAMESPACE:KEY", text)
 }
 
-// validate returns the faults of the sources in c.
+// validateSources returns the faults of the sources in c.
 func (c Config) validateSources() error {
 	var errs []error
 	if _, err := parseSource(c.Flow); err != nil {

@@ -65,7 +65,7 @@ type Class struct {
 type Ticket struct {
 	Class    int       // index into the classes of New, or of the last Configure
 	Flow     string    // whose it is, among those who share the class
-	Deadline time.Time // it expires then
+	Deadline time.Time // it expires then, an hour after Offer at most
 	Tokens   float64   // what it costs its flow and its class: prompt and expected answer
 	Bytes    int64     // of its body
 	Owner    any       // what the caller knows it by
@@ -114,8 +114,8 @@ func New(classes []Class, knee bool, p *pool.Pool,
 }
 
 // Offer brings a ticket to the gate and returns its state: Admitted at once if nobody goes before it and its
-// replica takes it, Refused if its class is full, Shed if it would expire before its turn, else Held. A Held ticket is decided by Release. Next is now if
-// the answer to another may have changed: Admitted, it may be what makes a class owed.
+// replica takes it, Refused if its class is full, Shed if it would expire before its turn, else Held, and then
+// Release decides. Next is now if a pass is due: the ticket is Held, or by being Admitted made a class owed.
 func (g *Gate) Offer(now time.Time, t *Ticket) State {
 	c := g.live[t.Class]
 	t.class = c

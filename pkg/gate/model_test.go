@@ -98,7 +98,8 @@ func (m *model) offer() {
 		Class: m.rng.IntN(len(m.classes)), Flow: []string{"", "a", "a", "a", "b", "c"}[m.rng.IntN(6)], Owner: m.wish(),
 		Tokens: m.rng.ExpFloat64() * []float64{100, 5000}[m.rng.IntN(2)], Bytes: m.rng.Int64N(100),
 	}
-	t.Deadline = m.now.Add(1 + time.Duration(m.rng.IntN(8))*time.Duration(m.rng.ExpFloat64()*float64(m.long)))
+	wait := 1 + time.Duration(m.rng.IntN(8))*time.Duration(m.rng.ExpFloat64()*float64(m.long))
+	t.Deadline = m.now.Add(min(wait, time.Hour)) // the most that the gate is promised
 	m.due = false
 	want := m.offering(t)
 	m.offered++

@@ -55,7 +55,8 @@ func (o *oracle) take(t *Ticket, admitted bool) {
 	}
 }
 
-// settle counts an admission, and sets due if it makes a class owed; owed says that it went because something was owed to its class. Called before take.
+// settle counts an admission, and sets due if it makes a class owed; owed says that it went because something was owed
+// to its class. Called before take.
 func (o *oracle) settle(t *Ticket, owed bool) {
 	for c, class := range o.classes {
 		was := o.owed[c]
@@ -86,7 +87,8 @@ func (o *oracle) elsewhere(r *pool.Replica) (n, k int) {
 	return o.pool.BulkElsewhere(o.now, r), o.pool.BulkReplicas(o.now)
 }
 
-// admissible says whether the ticket may go to its best replica, where wanted are the replicas that others of another kind wait for.
+// admissible says whether the ticket may go to its best replica, where wanted are the replicas that others of another
+// kind wait for.
 func (o *oracle) admissible(t *Ticket, r *pool.Replica, v pool.View, owed bool, wanted []*pool.Replica) bool {
 	switch {
 	case v.Wait >= 0.5 || v.KV >= 1 || !v.Free:

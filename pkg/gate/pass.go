@@ -34,7 +34,7 @@ func (g *Gate) open(now time.Time) bool {
 		}
 	}
 	for i, r := range g.pool.Replicas {
-		g.wakeFor(now, r, views[i], views[i].Tau, kneeKV)
+		g.wakeFor(now, r, views[i], views[i].Tau, views[i].Used, kneeKV)
 	}
 	return false
 }
@@ -50,7 +50,7 @@ func (g *Gate) openForBulk(now time.Time) bool {
 		}
 	}
 	for i, r := range g.pool.Replicas {
-		g.wakeFor(now, r, views[i], bulkWait*views[i].Tau, bulkKV)
+		g.wakeFor(now, r, views[i], bulkWait*views[i].Tau, views[i].KV, bulkKV)
 	}
 	if all > k { // those that hold bulk themselves have one less elsewhere
 		all--
@@ -120,7 +120,7 @@ func (g *Gate) admits(now time.Time, t *Ticket, r *pool.Replica, v pool.View, ow
 	switch {
 	case g.knee && !v.Free:
 		return Seat
-	case g.knee && v.KV >= 1:
+	case g.knee && v.Used >= 1:
 		return KV
 	case g.knee && !v.Below():
 		return Backlog
@@ -136,23 +136,23 @@ func (g *Gate) admits(now time.Time, t *Ticket, r *pool.Replica, v pool.View, ow
 
 // wait notes the time at which a held ticket's replica may take it.
 func (g *Gate) wait(now time.Time, t *Ticket, r *pool.Replica, v pool.View, owed bool) {
-	limit, kv := v.Tau, kneeKV
+	limit, kv, most := v.Tau, v.Used, kneeKV
 	if t.class.Bulk && !owed {
-		limit, kv = limit*bulkWait, max(bulkKV-t.Need, 0)
+		limit, kv, most = limit*bulkWait, v.KV, max(bulkKV-t.Need, 0)
 		if v.Wait < limit {
 			g.waitForBulk(now, r, g.pool.BulkElsewhere(now, r))
 		}
 	}
-	g.wakeFor(now, r, v, limit, kv)
+	g.wakeFor(now, r, v, limit, kv, most)
 	g.pool.Queue(r, t.Work)
 }
 
-// wakeFor asks for a pass when time alone brings r below a wait and a share of KV, if it does.
-func (g *Gate) wakeFor(now time.Time, r *pool.Replica, v pool.View, wait, kv float64) {
-	if v.Wait < wait && v.KV <= kv {
+// wakeFor asks for a pass when time alone brings r below a wait, and its share of KV from kv to most, if it does.
+func (g *Gate) wakeFor(now time.Time, r *pool.Replica, v pool.View, wait, kv, most float64) {
+	if v.Wait < wait && kv <= most {
 		return // another ticket or bulk elsewhere stands in the way
 	}
-	if at, ok := r.Opens(now, v, wait, kv); ok {
+	if at, ok := r.Opens(now, v, wait, kv, most); ok {
 		if soonest := now.Add(tick); at.Before(soonest) {
 			at = soonest
 		}

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// LookAhead bounds the tickets of one class that a pass looks at, and flowAhead those of one flow, so that
+	// lookAhead bounds the tickets of one class that a pass looks at, and flowAhead those of one flow, so that
 	// a flow whose tickets all wait for one replica hides nobody else's. With more than that held, a ticket
 	// behind them waits even if its own replica is free.
-	LookAhead = 64
+	lookAhead = 64
 	flowAhead = 32
 	// maxFlows bounds the flows that a class tells apart; the tickets of more share one.
 	maxFlows = 1024
@@ -164,7 +164,7 @@ func (q *queue) dropped(now time.Time, t *Ticket) {
 
 // each calls look with the tickets in sight, in order, until it returns false.
 func (q *queue) each(look func(*Ticket) bool) {
-	left, more := LookAhead, true
+	left, more := lookAhead, true
 	q.order.Ascend(func(f *flow) bool {
 		ahead := flowAhead
 		f.tickets.Ascend(func(t *Ticket) bool {

@@ -127,7 +127,7 @@ func newSlowQueue(most int) *slowQueue {
 	return &slowQueue{most: most, ledger: ledger{came: map[string]int{}}, label: map[*Ticket]string{}}
 }
 
-// GAIE#1982 and llm-d-async PR#380 of the queue: whatever is added, admitted from any place in sight and taken back, the order is that
+// gateway-api-inference-extension#1982 and llm-d-async PR#380 of the queue: whatever is added, admitted from any place in sight and taken back, the order is that
 // of the ledger, nothing is forgotten that still counts, and nothing is remembered that does not.
 func TestQueueAgreesWithLedger(t *testing.T) {
 	for seed := range uint64(60) {

@@ -51,13 +51,3 @@ func Miss(wait, work float64) float64 {
 	}
 	return 1 + min(wait/work, maxMiss)
 }
-
-// maxKV caps the share of KV in use where it prices a replica, so that the price stays finite.
-const maxKV = 0.98
-
-// KVPrice is k/(1-k): how much dearer a step gets on a replica with the share k of its KV in use, since a
-// full cache preempts.
-func KVPrice(k float64) float64 {
-	k = min(max(k, 0), maxKV)
-	return k / (1 - k)
-}

@@ -68,20 +68,3 @@ func TestMissPricesBacklogOverWorkUpToTwenty(t *testing.T) {
 		}
 	}
 }
-
-func TestKVPriceIsFinite(t *testing.T) {
-	for _, c := range []struct{ k, want float64 }{
-		{-0.5, 0},
-		{0, 0},
-		{0.5, 1},
-		{0.75, 3},
-		{0.98, 49},
-		{1, 49},
-		{7, 49},
-		{math.Inf(1), 49},
-	} {
-		if got := KVPrice(c.k); math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("KVPrice(%v) = %v, want %v", c.k, got, c.want)
-		}
-	}
-}

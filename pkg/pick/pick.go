@@ -1,11 +1,16 @@
 // Package pick chooses the replica for a request: the one of least cost, in seconds (DESIGN.md, section 4).
 //
-//	cost(r) = V*P + Q + u*P*m + wOut*out*D + wKV*D*k/(1-k)
+//	cost(r) = V*P + Q + K + u*P*m + s*(mK-1) + wOut*out*D
 //
-// V*P is the wait behind the backlog, Q that behind those who wait at the gate for r and for a seat and KV there
-// (pool.View.Behind), and u*P the request's own prefill: with m = 1 their sum is its time to first token. m prices a
-// cache miss by the delay it imposes on those behind (knee.Miss): idle, TTFT decides; as backlog grows affinity
-// hardens by itself. The two small terms spread long answers and keep off full caches.
+// V*P is the wait behind the backlog, Q that behind those who wait at the gate for r (pool.View.Behind), K that for a seat or
+// for KV, the longer one: what those before it leave (pool.View.Seat, Room), and for KV also what is to be expected with so
+// much in use (knee.Memory). u*P is the request's own prefill: with m = 1 their sum is its time to first token.
+//
+// A cache miss also delays those behind. m prices that of the prefill, by the mean of V*P + Q over the mean work of a request
+// (knee.Miss); mK that of the memory, of which a miss takes more, by the mean wait for KV over the mean KV time of a request.
+// A miss takes no more of a seat. s is
+// the request's own KV time, for how long it would take all of the replica's KV: (u + out)/KV * out*D. Idle, TTFT decides;
+// as backlog grows, or memory gets scarce, affinity hardens by itself. The small last term spreads long answers.
 package pick
 
 import (
@@ -18,9 +23,8 @@ import (
 )
 
 const (
-	// wOut and wKV are flat within 5x, by simulation on the workloads they were tuned on (DESIGN.md 4).
+	// wOut is flat within 5x, by simulation (DESIGN.md 4).
 	wOut = 0.01
-	wKV  = 0.1
 	// homeDiscount is what of its uncached tokens a request is charged at its prefix's home, where the
 	// blocks are probably cached though this router has not seen it. 0.5 to 0 are alike (DESIGN.md 4).
 	homeDiscount = 0.2
@@ -89,14 +93,17 @@ type Choice struct {
 // Pool.Score for q.Key, the home first of all.
 func Best(now time.Time, p *pool.Pool, q *Query) Choice {
 	views, mean := p.Views(now)
-	m := knee.Miss(mean, p.Work())
+	m, mK := knee.Miss(mean, p.Work()), 1.0
 	first, second := -1, -1
 	var least, next float64
 	formula := !q.Rule.requests && !q.Rule.alone
+	if formula {
+		mK = knee.Miss(q.await(p, views), p.KVTime())
+	}
 	for i := range views {
 		var c float64
 		if formula {
-			c = cost(&views[i], q.priced(i), q.Output, m)
+			c = q.cost(&views[i], p.Replicas[i], q.priced(i), m, mK)
 		} else {
 			c = q.Rule.cost(p.Replicas[i], q.priced(i), p)
 		}
@@ -121,10 +128,25 @@ func Best(now time.Time, p *pool.Pool, q *Query) Choice {
 	return choice
 }
 
-// cost is the formula above for one replica, u uncached tokens and out expected ones. NaN compares as neither less
-// nor more, so it would win wherever it came first: it is the dearest instead.
-func cost(v *pool.View, u, out, m float64) float64 {
-	c := v.Wait + v.Behind + u*v.Prefill*m + wOut*out*v.Decode + wKV*v.Decode*knee.KVPrice(v.KV)
+// await adds the expected wait for KV to each view's Room, and returns their mean, in seconds.
+func (q *Query) await(p *pool.Pool, views []pool.View) (mean float64) {
+	share, need := -1.0, knee.Need{}
+	for i := range views {
+		v := &views[i]
+		if s := p.Replicas[i].Share(q.priced(i) + q.Output); s != share { // alike on most replicas
+			share, need = s, knee.NeedOf(s)
+		}
+		v.Room += v.Memory.Wait(need, q.Output*v.Decode)
+		mean += v.Room
+	}
+	return mean / float64(len(views))
+}
+
+// cost is the formula above for one replica and u uncached tokens. NaN compares as neither less nor more, so it would win
+// wherever it came first: it is the dearest instead.
+func (q *Query) cost(v *pool.View, r *pool.Replica, u, m, mK float64) float64 {
+	life := q.Output * v.Decode
+	c := v.Wait + v.Behind + v.Place() + u*v.Prefill*m + r.Share(u+q.Output)*life*(mK-1) + wOut*life
 	if math.IsNaN(c) {
 		return math.Inf(1)
 	}

@@ -32,7 +32,8 @@ func (r *Replica) charge(now time.Time, l *Lease, q Load) {
 	r.leases++
 	r.context += q.Prompt + q.Output/2
 	r.output += q.Output
-	r.sent += q.Uncached + q.Output
+	r.fresh += q.Uncached
+	r.promised += q.Output
 	r.total += q.Prompt + q.Output
 	*l = Lease{Replica: r, Load: q, live: true, gauges: r.gauges}
 	r.push(l)
@@ -59,10 +60,11 @@ func (l *Lease) Release(now time.Time, answered bool) {
 	r.context -= l.Load.Prompt + l.Load.Output/2
 	r.output -= l.Load.Output
 	if l.gauges == r.gauges { // else the gauge counted it, and the next one will not
-		r.sent -= l.Load.Uncached + l.Load.Output
+		r.fresh -= l.Load.Uncached
+		r.promised -= l.Load.Output
 	}
 	if r.leases == 0 { // sums of floats: an idle replica is exactly idle
-		r.context, r.output, r.sent = 0, 0, 0
+		r.context, r.output, r.fresh, r.promised = 0, 0, 0, 0
 	}
 	if answered {
 		r.progress(now)

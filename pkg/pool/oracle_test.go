@@ -267,7 +267,7 @@ func TestLoadAgreesWithSlowSums(t *testing.T) {
 		for _, p := range live {
 			p.fast.Release(now, true)
 		}
-		if r.backlog != 0 || r.context != 0 || r.output != 0 || r.sent != 0 || r.leases != 0 || r.oldest != nil || r.newest != nil {
+		if r.backlog != 0 || r.context != 0 || r.output != 0 || r.fresh != 0 || r.promised != 0 || r.leases != 0 || r.oldest != nil || r.newest != nil {
 			t.Fatalf("seed %d: an idle replica has load: %+v", seed, r)
 		}
 	}

@@ -38,8 +38,9 @@ type Pool struct {
 	queues     bool // somebody is in queue
 
 	answer      answer
-	work        float64 // Umean: moving mean of u*p over requests, seconds
-	interactive load    // of requests that are not bulk
+	work        mean // Umean, of u*p over requests, seconds
+	kvTime      mean // of their KV times
+	interactive load // of requests that are not bulk
 }
 
 // New returns a pool of idle replicas with empty caches. cfg is valid; endpoints are canonical (package
@@ -50,7 +51,7 @@ func New(name string, endpoints []string, cfg Config) *Pool {
 	for i, e := range endpoints {
 		r := &Replica{
 			Endpoint: e, Slot: i, rates: cfg.Rates(), kvTokens: float64(blocks * chain.BlockTokens), seats: cfg.Seats,
-			Index: prefix.NewIndex(blocks),
+			Index: prefix.NewIndex(blocks), memory: knee.MemoryWith(0),
 		}
 		r.pace()
 		p.Replicas = append(p.Replicas, r)
@@ -75,16 +76,27 @@ func (p *Pool) Score(key uint64, i int) uint64 { return prefix.Score(key, p.ids[
 const workGain = 0.01
 
 // Work is Umean: the moving mean of a request's own prefill time, in seconds; 0 before the first request.
-func (p *Pool) Work() float64 { return p.work }
+func (p *Pool) Work() float64 { return float64(p.work) }
+
+// KVTime is the moving mean of the time for which a request would take all KV of a replica, in seconds: the share that
+// it needs times its life there; 0 before the first request.
+func (p *Pool) KVTime() float64 { return float64(p.kvTime) }
+
+// mean is a moving mean of the load of requests.
+type mean float64
+
+func (m *mean) add(v float64) {
+	if *m == 0 {
+		*m = mean(v)
+	}
+	*m += workGain * (mean(v) - *m)
+}
 
 // Charge puts a request's load on r, as the lease l: a zero one, or one that was released.
 func (p *Pool) Charge(now time.Time, l *Lease, r *Replica, q Load) {
 	own := q.Uncached * r.rates.Token
-	if p.work == 0 {
-		p.work = own
-	} else {
-		p.work += workGain * (own - p.work)
-	}
+	p.work.add(own)
+	p.kvTime.add(r.Share(q.Uncached+q.Output) * q.Output * r.decode)
 	if !q.Bulk {
 		p.interactive.add(now, own)
 	}
@@ -115,11 +127,14 @@ type Replica struct {
 	prefill  float64
 	tau      float64
 	leases   int
-	health   health  // beside leases: a look at all of a large pool's replicas reads few cache lines of each
+	health   health      // beside leases: a look at all of a large pool's replicas reads few cache lines of each
+	memory   knee.Memory // of KV promised, as of the last view
+	memoryOf float64
 	longest  float64 // uncached tokens of the longest prompt since the last progress, or not yet computed then
 	context  float64 // tokens that live leases hold on average: prompt and half of the answer
 	output   float64 // tokens that live leases are expected to generate
-	sent     float64 // tokens of KV (u + out) of live leases charged since the last KV gauge
+	fresh    float64 // uncached prompt tokens of live leases charged since the last KV gauge,
+	promised float64 // and the expected tokens of their answers
 	gauges   int     // KV gauges seen
 
 	sample  Sample

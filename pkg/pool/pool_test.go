@@ -189,10 +189,11 @@ func TestBelowTheKnee(t *testing.T) {
 		want bool
 	}{
 		{"idle", View{Tau: 0.5, Free: true}, true},
-		{"just below", View{Wait: 0.4999, Tau: 0.5, KV: 0.999, Free: true}, true},
+		{"just below", View{Wait: 0.4999, Tau: 0.5, Used: 0.999, Free: true}, true},
 		{"at tau", View{Wait: 0.5, Tau: 0.5, Free: true}, false},
-		{"KV full", View{Tau: 0.5, KV: 1, Free: true}, false},
-		{"KV unknown to arithmetic", View{Tau: 0.5, KV: math.NaN(), Free: true}, false},
+		{"KV full", View{Tau: 0.5, Used: 1, Free: true}, false},
+		{"KV full once the answers are there", View{Tau: 0.5, Used: 0.9, KV: 1.1, Free: true}, true},
+		{"KV unknown to arithmetic", View{Tau: 0.5, Used: math.NaN(), Free: true}, false},
 		{"wait unknown to arithmetic", View{Wait: math.NaN(), Tau: 0.5, Free: true}, false},
 		{"no seat", View{Tau: 0.5}, false},
 	} {

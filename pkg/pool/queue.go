@@ -25,23 +25,23 @@ func (p *Pool) Unqueue() {
 	}
 }
 
-// seatWait is how long a request waits for a place on the replica behind those who wait already, in seconds. A
-// place is a seat, and KV. With B live leases, each of which holds its own for the mean expected answer, out*D
-// seconds, one comes free every out*D/B:
+// placeWait is how long a request waits for a seat on the replica, and for KV, behind those who wait already, in seconds.
+// With B live leases, each of which holds its own for the mean expected answer, out*D seconds, one comes free every
+// out*D/B:
 //
-//	(B + waiting + 1 - seats) * out*D/B             while seats lack
-//	(1 + (KV - 1)*B/KV) * out*D/B                   while KV in use is all of it or more
-func (r *Replica) seatWait(waiting int, kv float64) (s float64) {
+//	seat   (B + waiting + 1 - seats) * out*D/B              while seats lack
+//	room   (1 + (KV - 1)*B/KV + waiting) * out*D/B          while KV in use is all of it or more
+func (r *Replica) placeWait(waiting int, kv float64) (seat, room float64) {
 	if r.leases == 0 {
-		return 0
+		return 0, 0
 	}
 	b := float64(r.leases)
 	each := r.output / b * r.decode / b
 	if over := r.leases + waiting + 1 - r.seats; over > 0 {
-		s = float64(over) * each
+		seat = float64(over) * each
 	}
 	if kv >= 1 {
-		s = max(s, (1+(kv-1)*b/kv+float64(waiting))*each)
+		room = (1 + (kv-1)*b/kv + float64(waiting)) * each
 	}
-	return s
+	return seat, room
 }

@@ -36,10 +36,10 @@ func TestBehind(t *testing.T) {
 		if d, pf := views[0].Decode, views[0].Prefill; !near(d, 0.01) || !near(pf, 0.0002) {
 			t.Fatalf("a step of %v s and %v s per token: the figures below are for others", d, pf)
 		}
-		if got := views[0].Behind; !near(got, c.want) {
+		if got := views[0].Behind + views[0].Place(); !near(got, c.want) {
 			t.Errorf("%s: Behind %v, want %v", c.name, got, c.want)
 		}
-		views[0].Behind = 0
+		views[0].Behind, views[0].Seat, views[0].Room = 0, 0, 0
 		if views[0] != before {
 			t.Errorf("%s: the view is %+v, alone %+v", c.name, views[0], before)
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirproxy/weir/pkg/chain"
+	"github.com/weirproxy/weir/pkg/knee"
 )
 
 // Sample is what one scrape of a replica's metrics told. A field that was missing or no finite number has
@@ -53,7 +54,7 @@ func (r *Replica) Observe(now time.Time, s Sample) {
 		s.Answers, s.AnswerTokens, s.HasAnswers = last.Answers, last.AnswerTokens, last.HasAnswers
 	}
 	if s.HasKV {
-		r.sent = 0
+		r.fresh, r.promised = 0, 0
 		r.gauges++
 	}
 	r.sample, r.sampled = s, true
@@ -65,19 +66,26 @@ func (r *Replica) Cold() bool { return r.cold.Load() }
 
 // View is a replica's load at one instant, as picking and gating see it.
 type View struct {
-	Backlog float64 // V: uncached prompt tokens ahead
-	Decode  float64 // D: seconds of a step without prefill
-	Prefill float64 // P: seconds per uncached token
-	Wait    float64 // V*P, seconds
-	Behind  float64 // seconds that those who wait for it add (Queue), and the wait for a seat and KV
-	Tau     float64 // the knee's backlog, seconds
-	KV      float64 // share of usable KV in use; may pass 1, as what was sent is an estimate
-	Free    bool    // a seat is free
-	Down    bool    // it fails: to be picked only if all do
+	Backlog float64     // V: uncached prompt tokens ahead
+	Decode  float64     // D: seconds of a step without prefill
+	Prefill float64     // P: seconds per uncached token
+	Wait    float64     // V*P, seconds
+	Behind  float64     // seconds that those who wait for it add (Queue)
+	Seat    float64     // seconds until a seat is free behind them
+	Room    float64     // seconds until KV is
+	Tau     float64     // the knee's backlog, seconds
+	Used    float64     // share of usable KV in use; may pass 1, as what was sent is an estimate
+	Memory  knee.Memory // of KV
+	KV      float64     // the same with the answers that are to come of what was sent since the last gauge
+	Free    bool        // a seat is free
+	Down    bool        // it fails: to be picked only if all do
 }
 
+// Place is the wait for a seat and KV, in seconds.
+func (v *View) Place() float64 { return max(v.Seat, v.Room) }
+
 // Below reports whether the replica is below its knee: backlog, KV and seats.
-func (v View) Below() bool { return v.Wait < v.Tau && v.KV < 1 && v.Free }
+func (v View) Below() bool { return v.Wait < v.Tau && v.Used < 1 && v.Free }
 
 // View returns the replica's load at now.
 func (r *Replica) View(now time.Time) (v View) {
@@ -90,43 +98,49 @@ func (r *Replica) view(now time.Time, v *View) {
 	v.Backlog = r.backlog - r.drainedBy(now)
 	v.Decode, v.Prefill, v.Tau = r.decode, r.prefill, r.tau
 	v.Wait = v.Backlog * r.prefill
-	v.KV = r.kv(now)
+	v.Used, v.KV = r.kv(now)
+	if v.KV != r.memoryOf {
+		r.memoryOf, r.memory = v.KV, knee.MemoryWith(v.KV)
+	}
+	v.Memory = r.memory
 	v.Free = r.leases < r.seats
 	v.Down = r.health.failing() && r.down(now)
 }
 
-// Views returns each replica's load at now, by slot, with Behind, and the mean of their prefill waits in seconds. The next
-// call uses the memory again.
+// Views returns each replica's load at now, by slot, with Behind, Seat and Room, and the mean of their prefill waits in seconds.
+// The next call uses the memory again.
 func (p *Pool) Views(now time.Time) (views []View, wait float64) {
 	for i, r := range p.Replicas {
 		v, q := &p.views[i], &p.queue[i]
 		r.view(now, v)
-		queue := q.tokens * v.Prefill
-		v.Behind = queue + r.seatWait(q.requests, v.KV)
-		wait += v.Wait + queue // what a miss lengthens: a seat comes free no later for it
+		v.Behind = q.tokens * v.Prefill
+		v.Seat, v.Room = r.placeWait(q.requests, v.Used)
+		wait += v.Wait + v.Behind
 	}
 	return p.views, wait / float64(max(len(p.views), 1))
 }
 
-// kv is the share of usable KV in use. With a fresh gauge: the gauge and what was sent since. Without: the
-// blocks that live leases pin in the index, weir's own count.
-func (r *Replica) kv(now time.Time) float64 {
+// kv is the share of usable KV in use, and that with the answers to come. With a fresh gauge: the gauge and what was sent
+// since. Without: the blocks that live leases pin in the index, weir's own count, answers included.
+func (r *Replica) kv(now time.Time) (used, all float64) {
 	if r.sampled && r.sample.HasKV && now.Sub(r.sample.At) < Stale {
-		return r.sample.KV + r.sent/r.kvTokens
+		used = r.sample.KV + r.Share(r.fresh)
+		return used, used + r.Share(r.promised)
 	}
-	return float64(r.Index.Pinned()*chain.BlockTokens) / r.kvTokens
+	all = r.Share(float64(r.Index.Pinned() * chain.BlockTokens))
+	return all, all
 }
 
-// Opens returns when time alone may bring the replica to a wait below wait seconds and KV in use of kv at most: its backlog
-// drains, and a KV gauge that is not read again goes stale. ok is false when it takes an event: a seat, an end, a
-// scrape.
-func (r *Replica) Opens(now time.Time, v View, wait, kv float64) (at time.Time, ok bool) {
+// Opens returns when time alone may bring the replica to a wait below wait seconds and its KV, which is kv of v, to most:
+// its backlog drains, and a KV gauge that is not read again goes stale. ok is false when it takes an event: a seat, an
+// end, a scrape.
+func (r *Replica) Opens(now time.Time, v View, wait, kv, most float64) (at time.Time, ok bool) {
 	d, ok := r.Drains(now, v, wait)
 	if !ok || !v.Free {
 		return at, false
 	}
 	at = now.Add(d)
-	if v.KV <= kv {
+	if kv <= most {
 		return at, true
 	}
 	stale := r.sample.At.Add(Stale)

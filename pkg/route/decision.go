@@ -172,7 +172,7 @@ func (r *Router) refuse(now time.Time, d *Decision, o Outcome) {
 	} else {
 		r.best(now, &d.ticket)
 		v := d.Choice.View
-		after = time.Duration((v.Wait + v.Behind - v.Tau) * float64(time.Second))
+		after = time.Duration((v.Wait + v.Behind + v.Place() - v.Tau) * float64(time.Second))
 	}
 	d.Retry = min(max(after, minRetry), maxRetry)
 }

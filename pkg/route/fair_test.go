@@ -78,7 +78,7 @@ func TestTenantsWithoutSource(t *testing.T) {
 	}
 }
 
-// GAIE#1982: the gate stays closed for longer than anything could forget, one held request for each tenant and no arrival.
+// gateway-api-inference-extension#1982: the gate stays closed for longer than anything could forget, one held request for each tenant and no arrival.
 // Each is dispatched when it opens.
 func TestNobodyIsForgotten(t *testing.T) {
 	cfg := Default()

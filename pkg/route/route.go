@@ -132,8 +132,8 @@ func (r *Router) parse(d *Decision, q *Request) {
 	r.parsers.Put(p)
 }
 
-// classify is CLASSIFY: class and deadline, by the policy in force. A request's own prefill time, were nothing cached, extends its
-// deadline unless its client asked for one; MaxHold ends every wait.
+// classify is CLASSIFY: class and deadline, by the policy in force. A request's own prefill time, were nothing cached,
+// extends its deadline unless its client asked for one; MaxHold ends every wait.
 func (d *Decision) classify(now time.Time, r *Router, q *Request) {
 	d.policy = r.policy.Load()
 	cfg := &d.policy.Config

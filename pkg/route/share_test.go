@@ -40,7 +40,7 @@ func loaded(t *testing.T, n int, times float64, sharePercent int, again bool) *p
 	return p
 }
 
-// llmd-router#1995: at 110 % interactive load, for as long as it lasts, bulk gets its twentieth of the tokens and interactive all
+// llm-d-router#1995: at 110 % interactive load, for as long as it lasts, bulk gets its twentieth of the tokens and interactive all
 // but that; without a share bulk gets nothing, and each is refused at its deadline, 429 and not in silence.
 func TestBulkKeepsItsShare(t *testing.T) {
 	without := loaded(t, 1, 1.1, 0, false)

@@ -36,7 +36,7 @@ func Summarize(results []Result, kind string) Summary {
 		s.Usage.CompletionTokens += r.Usage.CompletionTokens
 		s.Usage.Details.CachedTokens += r.Usage.Details.CachedTokens
 	}
-	s.First, s.Total = PercentilesOf(first), PercentilesOf(total)
+	s.First, s.Total = percentilesOf(first), percentilesOf(total)
 	return s
 }
 
@@ -46,11 +46,11 @@ func Lateness(results []Result) Percentiles {
 	for i := range results {
 		late[i] = results[i].Late
 	}
-	return PercentilesOf(late)
+	return percentilesOf(late)
 }
 
-// PercentilesOf sorts the series in place.
-func PercentilesOf(series []time.Duration) Percentiles {
+// percentilesOf sorts the series in place.
+func percentilesOf(series []time.Duration) Percentiles {
 	if len(series) == 0 {
 		return Percentiles{}
 	}

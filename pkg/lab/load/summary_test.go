@@ -32,11 +32,11 @@ func TestPercentiles(t *testing.T) {
 			}
 		}
 		want := Percentiles{oracle(50), oracle(99), oracle(100)}
-		if got := PercentilesOf(series); got != want {
+		if got := percentilesOf(series); got != want {
 			t.Fatalf("%d values: %v, want %v", n, got, want)
 		}
 	}
-	if got := PercentilesOf(nil); got != (Percentiles{}) {
+	if got := percentilesOf(nil); got != (Percentiles{}) {
 		t.Errorf("no values: %v", got)
 	}
 }

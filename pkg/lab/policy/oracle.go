@@ -17,6 +17,7 @@ type oracle struct {
 	ahead   [][]waiting // on each replica, those whose answer has not begun, by arrival
 	context []float64   // tokens that the open requests of each hold on average
 	work    float64     // mean prefill seconds of a request
+	kvTime  float64     // mean of their KV times
 }
 
 // waiting is a call whose answer has not begun, and what of its prompt was not cached when it was sent.
@@ -25,10 +26,9 @@ type waiting struct {
 	uncached float64
 }
 
-// The weights and the gain are package pick's and package pool's.
+// The weight and the gain are package pick's and package pool's.
 const (
 	outWeight = 0.01
-	kvPrice   = 0.1
 	workGain  = 0.01
 )
 
@@ -42,20 +42,24 @@ func newOracle(e Env) *oracle {
 }
 
 // look is one replica as it is.
-type look struct{ wait, prefill, decode, uncached, kv float64 }
+type look struct{ wait, prefill, decode, uncached, kv, share, place float64 }
 
 func (o *oracle) pick(_ time.Duration, c *Call) int {
-	looks, mean := make([]look, o.n()), 0.0
+	looks, mean, place := make([]look, o.n()), 0.0, 0.0
+	out := float64(c.Req.Output)
 	for i, r := range o.env.Replicas {
-		looks[i] = o.look(c, i, r)
-		mean += looks[i].wait / float64(o.n())
+		v := o.look(c, i, r)
+		v.place = knee.MemoryWith(v.kv).Wait(knee.NeedOf(v.share), out*v.decode)
+		looks[i] = v
+		mean += v.wait / float64(o.n())
+		place += v.place / float64(o.n())
 	}
-	m, out := knee.Miss(mean, o.work), float64(c.Req.Output)
+	m, mK := knee.Miss(mean, o.work), knee.Miss(place, o.kvTime)
 	slot := o.least(func(i int) float64 {
 		v := &looks[i]
-		return v.wait + v.uncached*v.prefill*m + outWeight*out*v.decode + kvPrice*v.decode*knee.KVPrice(v.kv)
+		return v.wait + v.place + v.uncached*v.prefill*m + v.share*out*v.decode*(mK-1) + outWeight*out*v.decode
 	})
-	o.note(c, slot, looks[slot].uncached)
+	o.note(c, slot, &looks[slot])
 	return slot
 }
 
@@ -75,18 +79,23 @@ func (o *oracle) look(c *Call, slot int, r *step.Replica) (v look) {
 	v.prefill = o.rates.Prefill(v.decode)
 	v.wait = backlog * v.prefill
 	v.uncached = float64(max(c.Req.Prompt-r.Match(&c.Seq), 1))
-	v.kv = st.KVUsage() + coming/float64(st.KVBlocks*step.BlockTokens)
+	memory := float64(st.KVBlocks * step.BlockTokens)
+	v.kv = st.KVUsage() + coming/memory
+	v.share = (v.uncached + float64(c.Req.Output)) / memory
 	return v
 }
 
 // note takes the call into the books.
-func (o *oracle) note(c *Call, slot int, uncached float64) {
-	own := uncached * o.rates.Token
-	if o.work == 0 {
-		o.work = own
+func (o *oracle) note(c *Call, slot int, v *look) {
+	learn := func(mean *float64, of float64) {
+		if *mean == 0 {
+			*mean = of
+		}
+		*mean += workGain * (of - *mean)
 	}
-	o.work += workGain * (own - o.work)
-	o.ahead[slot] = append(o.ahead[slot], waiting{c, uncached})
+	learn(&o.work, v.uncached*o.rates.Token)
+	learn(&o.kvTime, v.share*float64(c.Req.Output)*v.decode)
+	o.ahead[slot] = append(o.ahead[slot], waiting{c, v.uncached})
 	o.context[slot] += held(c)
 }
 

@@ -38,7 +38,7 @@ var LadderPolicies = []string{"round-robin", "weighted", "weir"}
 
 // LadderB is the values of b for 32B that measurements allow: 128 KB per token and GPU at the memory's full speed, the
 // profile's own, and BLIS's fit.
-var LadderB = []time.Duration{39, 50, 76}
+var LadderB = []time.Duration{39 * time.Nanosecond, 50 * time.Nanosecond, 76 * time.Nanosecond}
 
 // RunLadder replays the ladder.
 func RunLadder(policy string, b time.Duration) (*Ladder, error) {

@@ -38,8 +38,8 @@ func (r *Replica) check(t *testing.T) {
 			t.Fatalf("block %d is held and free", id)
 		}
 	}
-	if named != r.cache.byHash.n || free != r.cache.free || free != len(refs)-1-r.Stats().KVUsed {
-		t.Fatalf("named %d of %d, free %d of %d", named, r.cache.byHash.n, free, r.cache.free)
+	if named != r.cache.byHash.used() || free != r.cache.free || free != len(refs)-1-r.Stats().KVUsed {
+		t.Fatalf("named %d of %d, free %d of %d", named, r.cache.byHash.used(), free, r.cache.free)
 	}
 }
 

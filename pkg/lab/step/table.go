@@ -9,7 +9,6 @@ type table struct {
 	blocks []block
 	slots  []int32 // block ids; 0: empty
 	shift  int
-	n      int
 }
 
 func newTable(blocks []block) *table {
@@ -38,7 +37,6 @@ func (t *table) put(id int32) {
 		i = (i + 1) & (len(t.slots) - 1)
 	}
 	t.slots[i] = id
-	t.n++
 }
 
 // drop takes a block out, and closes the gap for those that probed past it.
@@ -48,7 +46,6 @@ func (t *table) drop(id int32) {
 	for t.slots[i] != id {
 		i = (i + 1) & mask
 	}
-	t.n--
 	for j := (i + 1) & mask; t.slots[j] != 0; j = (j + 1) & mask {
 		// The one at j may move to the gap at i unless its probing begins after i.
 		if (j-t.home(t.blocks[t.slots[j]].hash))&mask >= (j-i)&mask {
