@@ -25,7 +25,10 @@ func (g *Gate) Configure(now time.Time, classes []Class, knee bool) {
 			c = &class{queue: newQueue(maxFlows)}
 		}
 		c.Class = told
-		c.drain.tau = max(rateShare*told.Deadline.Seconds(), 1)
+		c.over = max(rateShare*told.Deadline.Seconds(), minRateTime)
+		if told.Share == 0 {
+			c.owed = 0
+		}
 		g.live[i], place[c] = c, i
 	}
 	g.classes = g.withDraining(place)

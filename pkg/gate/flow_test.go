@@ -107,18 +107,18 @@ func TestNewFlowHasNoCredit(t *testing.T) {
 // llm-d-async PR#380: of a thousand times as many flows as are told apart the rest share one, and nobody is lost.
 func TestManyFlows(t *testing.T) {
 	w, free := flowWorld(t)
-	const n = 3000
+	const n = 12_000
 	for i := range n {
-		w.flow(fmt.Sprintf("%04d ", i), 10)
+		w.flow(fmt.Sprintf("%05d ", i), 10)
 	}
 	if got := len(w.live[0].flows); got != maxFlows+1 {
 		t.Errorf("%d flows", got)
 	}
-	w.flow("0000 ", 10)
-	w.flow("0000 ", 10)
+	w.flow("00000 ", 10)
+	w.flow("00000 ", 10)
 	order := w.order(0, free)
-	if len(order) != 5*(n+2) || order[:5] != "1024 " || order[5:10] != "0000 " {
-		t.Errorf("%d tickets, first %q", len(order)/5, order[:min(20, len(order))])
+	if len(order) != 6*(n+2) || order[:12] != "00000 00001 " || order[6*maxFlows:6*maxFlows+12] != "10000 00000 " {
+		t.Errorf("%d tickets, first %q", len(order)/6, order[:min(20, len(order))])
 	}
 	if q := w.live[0]; len(q.flows) != 0 || q.order.Len() != 0 || q.idle.Len() != 0 || w.Len() != 0 {
 		t.Errorf("%d flows are left", len(q.flows))

@@ -20,6 +20,7 @@ package gate
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weirproxy/weir/pkg/pool"
@@ -129,11 +130,11 @@ func (g *Gate) Offer(now time.Time, t *Ticket) State {
 		}
 	}
 	if c.len() >= c.Most || c.bytes+t.Bytes > c.Bytes {
-		t.state = Refused
+		t.state, t.Why = Refused, Nothing
 		return t.state
 	}
 	if t.Predicted, _ = c.predict(now, t); t.Predicted > t.Deadline.Sub(now) {
-		t.state = Shed
+		t.state, t.Why = Shed, Nothing
 		return t.state
 	}
 	t.state = Held
@@ -178,8 +179,13 @@ func (g *Gate) Leave(now time.Time, t *Ticket) bool {
 func (g *Gate) leave(t *Ticket, s State) {
 	t.state = s
 	g.held--
-	if c := t.class; c.len() == 0 {
-		c.owed = min(c.owed, 0)
+	c := t.class
+	if c.len() > 0 {
+		return
+	}
+	c.owed = min(c.owed, 0)
+	if !slices.Contains(g.live, c) { // it has drained
+		g.classes = slices.DeleteFunc(slices.Clone(g.classes), func(o *class) bool { return o == c })
 	}
 }
 
@@ -188,11 +194,15 @@ func (g *Gate) Held(class int) (tickets int, bytes int64) {
 	return g.live[class].len(), g.live[class].bytes
 }
 
-// Drains returns how long the tickets that are held of t's class take to be admitted, at its rate of late; ok is false
-// while too few were admitted to tell. t was offered.
-func (g *Gate) Drains(now time.Time, t *Ticket) (d time.Duration, ok bool) {
-	return t.class.wait(now)
+// Retry returns when a request should come back whose ticket t was refused, shed or expired, or left as weir stops, and that
+// may wait for patience: when those who are held of its class have drained, less that, and then one after the other, as
+// fast as the class drains. It is at most most, and ok is false while too few were admitted to tell.
+func (g *Gate) Retry(now time.Time, t *Ticket, patience, most time.Duration) (after time.Duration, ok bool) {
+	return t.class.retry(now, t.Tokens, patience, most)
 }
+
+// Bulk reports whether the ticket's class is held back as bulk.
+func (t *Ticket) Bulk() bool { return t.class != nil && t.class.Bulk }
 
 // Len returns how many tickets are held.
 func (g *Gate) Len() int { return g.held }

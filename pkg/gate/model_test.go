@@ -126,6 +126,9 @@ func (m *model) offer() {
 func (m *model) pass() {
 	for m.err == nil {
 		want, state, owed, deadline := m.decide()
+		for class, stuck := range m.marks {
+			m.mark(class, stuck)
+		}
 		got := m.gate.Release(m.now)
 		if got != want || got != nil && got.State() != state {
 			m.failf("Release = %+v, want %+v in state %d", got, want, state)

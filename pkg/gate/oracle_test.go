@@ -18,6 +18,7 @@ type oracle struct {
 	queues  []*slowQueue
 	owed    []float64
 	past    []*past
+	marks   map[int]bool   // classes that the pass has looked at in vain, and whether no replica takes any of them
 	due     bool           // the last admission at once made a class owed
 	seen    map[string]int // how often a rule made the difference
 }
@@ -42,7 +43,7 @@ func (o *oracle) hold(t *Ticket) {
 func (o *oracle) take(t *Ticket, admitted bool) {
 	o.tick(t.Class)
 	p := o.past[t.Class]
-	if admitted {
+	if admitted && p.stuck {
 		p.admitted(t.Tokens)
 		p.flows[t.Flow].admitted(t.Tokens)
 	}
@@ -51,6 +52,7 @@ func (o *oracle) take(t *Ticket, admitted bool) {
 		maps.DeleteFunc(p.flows, func(f string, _ *past) bool { return !slices.Contains(q.known(), f) })
 	}()
 	if q.take(t, admitted); len(q.tickets) == 0 {
+		o.mark(t.Class, false)
 		o.owed[t.Class] = min(o.owed[t.Class], 0)
 	}
 }
@@ -91,7 +93,7 @@ func (o *oracle) elsewhere(r *pool.Replica) (n, k int) {
 // kind wait for.
 func (o *oracle) admissible(t *Ticket, r *pool.Replica, v pool.View, owed bool, wanted []*pool.Replica) bool {
 	switch {
-	case v.Wait >= 0.5 || v.KV >= 1 || !v.Free:
+	case v.Wait >= 0.5 || v.Used >= 1 || !v.Free:
 		return false
 	case !o.classes[t.Class].Bulk || owed:
 		return true
@@ -141,6 +143,7 @@ func (o *oracle) offering(t *Ticket) State {
 // decide is the ticket that the next pass must end, how, and whether for what its class is owed; nil for none, and then
 // when to come again.
 func (o *oracle) decide() (_ *Ticket, _ State, owed bool, deadline time.Time) {
+	o.marks = nil
 	for _, q := range o.queues {
 		var first *Ticket
 		for _, t := range q.tickets { // in order of arrival
@@ -156,8 +159,13 @@ func (o *oracle) decide() (_ *Ticket, _ State, owed bool, deadline time.Time) {
 		}
 	}
 	var wanted []*pool.Replica
+	o.marks = map[int]bool{}
+	open, openForBulk := o.open()
 	for _, class := range o.order() {
 		q, owed := o.queues[class], o.owed[class] > 0
+		if !open {
+			o.marks[class] = len(q.tickets) > 0
+		}
 		sight := q.sight()
 		if len(sight) < len(q.tickets) {
 			o.seen["look-ahead"]++
@@ -173,6 +181,9 @@ func (o *oracle) decide() (_ *Ticket, _ State, owed bool, deadline time.Time) {
 			if !o.classes[class].Bulk {
 				wanted = append(wanted, r)
 			}
+		}
+		if open && len(q.tickets) > 0 {
+			o.marks[class] = o.classes[class].Bulk && !owed && !openForBulk
 		}
 	}
 	return nil, Offered, false, deadline

@@ -12,8 +12,14 @@ import (
 func (g *Gate) Release(now time.Time) *Ticket {
 	g.next = time.Time{}
 	t := g.expire(now)
-	if t == nil && g.held > 0 && g.open(now) {
-		t = g.releaseFirst(now)
+	if t == nil && g.held > 0 {
+		if g.open(now) {
+			t = g.releaseFirst(now)
+		} else {
+			for _, c := range g.classes {
+				c.setStuck(now, c.len() > 0)
+			}
+		}
 	}
 	if t != nil {
 		g.next = now
@@ -65,12 +71,16 @@ func (g *Gate) releaseFirst(now time.Time) *Ticket {
 	g.pool.Unqueue()
 	for _, owed := range []bool{true, false} {
 		for _, c := range g.classes {
-			if c.len() == 0 || (c.owed > 0) != owed || c.Bulk && !owed && !g.openForBulk(now) {
+			if c.len() == 0 || (c.owed > 0) != owed {
 				continue
 			}
-			if t := g.releaseClass(now, c, owed); t != nil {
-				return t
+			closed := c.Bulk && !owed && !g.openForBulk(now)
+			if !closed {
+				if t := g.releaseClass(now, c, owed); t != nil {
+					return t
+				}
 			}
+			c.setStuck(now, closed)
 		}
 	}
 	return nil

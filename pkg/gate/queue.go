@@ -13,8 +13,9 @@ const (
 	// behind them waits even if its own replica is free.
 	lookAhead = 64
 	flowAhead = 32
-	// maxFlows bounds the flows that a class tells apart; the tickets of more share one.
-	maxFlows = 1024
+	// maxFlows bounds the flows that a class tells apart, as many as it holds requests by default; the tickets of more
+	// share one, which gets one turn.
+	maxFlows = 10_000
 	// degree of the trees: a node of pointers is some cache lines long.
 	degree = 16
 )
@@ -38,12 +39,16 @@ type queue struct {
 	tokens int64 // of all tickets
 	due    byDeadline
 	drain  drain
+	pace
+	told   float64   // tokens of the refused that have yet to come back
+	toldAt time.Time // of told
 }
 
 // flow is one tenant's tickets in a class.
 type flow struct {
 	name    string
 	start   float64 // tokens
+	seq     uint64  // of the ticket with which it came last
 	tokens  int64   // of its tickets
 	drain   drain
 	tickets *btree.BTreeG[*Ticket]
@@ -58,9 +63,9 @@ func newQueue(most int) *queue {
 	}
 }
 
-// earlier orders flows by start, then by name; no two are equal.
+// earlier orders flows by start, then by arrival; no two are equal.
 func earlier(a, b *flow) bool {
-	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.name, b.name)) < 0
+	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.seq, b.seq)) < 0
 }
 
 // sooner orders tickets by deadline, then by arrival; no two are equal.
@@ -75,10 +80,10 @@ func (q *queue) len() int { return q.expiry.Len() }
 
 func (q *queue) add(now time.Time, t *Ticket) {
 	f := q.flow(t.Flow)
-	q.pass(now, f)
+	q.elapse(now, f)
 	if f.tickets.Len() == 0 {
 		q.idle.Delete(f)
-		f.start = max(f.start, q.start)
+		f.start, f.seq = max(f.start, q.start), t.seq
 		q.order.ReplaceOrInsert(f)
 	}
 	t.flow = f
@@ -102,7 +107,7 @@ func (q *queue) flow(name string) *flow {
 		if len(q.flows) >= q.most {
 			name = overflow
 		}
-		f = &flow{name: name, drain: drain{tau: q.drain.tau}, tickets: btree.NewWithFreeListG(degree, sooner, q.nodes)}
+		f = &flow{name: name, drain: drain{clock: q.clock}, tickets: btree.NewWithFreeListG(degree, sooner, q.nodes)}
 		q.flows[name] = f
 	}
 	return f
@@ -123,9 +128,11 @@ const overflow = "\x00"
 // admitted takes t out and charges its flow.
 func (q *queue) admitted(now time.Time, t *Ticket) {
 	f := t.flow
-	q.pass(now, f)
-	q.drain.admitted(t.Tokens)
-	f.drain.admitted(t.Tokens)
+	q.elapse(now, f)
+	if q.stuck {
+		q.drain.admitted(t.Tokens)
+		f.drain.admitted(t.Tokens)
+	}
 	q.order.Delete(f)
 	q.start = max(q.start, f.start)
 	f.start += t.Tokens
@@ -140,7 +147,7 @@ func (q *queue) admitted(now time.Time, t *Ticket) {
 // dropped takes t out. A flow without tickets is remembered until the others have passed its start.
 func (q *queue) dropped(now time.Time, t *Ticket) {
 	f := t.flow
-	q.pass(now, f)
+	q.elapse(now, f)
 	t.flow = nil
 	f.tickets.Delete(t)
 	q.expiry.Delete(t)
@@ -148,6 +155,7 @@ func (q *queue) dropped(now time.Time, t *Ticket) {
 	q.count(f, t, -int64(t.Tokens))
 	switch {
 	case q.len() == 0: // nobody waits: what was is no longer unfair to anybody
+		q.setStuck(now, false)
 		q.order.Delete(f)
 		q.idle.Clear(true)
 		clear(q.flows)

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -53,6 +54,7 @@ type slowQueue struct {
 	most    int
 	tickets []*Ticket
 	label   map[*Ticket]string // the flow, or that of the rest
+	first   map[string]uint64  // by flow: the arrival with which it came last
 	looked  []*Ticket          // what sight returned; nil after a change
 }
 
@@ -78,7 +80,7 @@ func (q *slowQueue) add(t *Ticket) {
 		label = "\x00"
 	}
 	if !slices.ContainsFunc(q.tickets, func(o *Ticket) bool { return q.label[o] == label }) {
-		q.came[label] = len(q.served)
+		q.came[label], q.first[label] = len(q.served), t.seq
 	}
 	q.label[t], q.looked = label, nil
 	q.tickets = append(q.tickets, t)
@@ -110,9 +112,8 @@ func (q *slowQueue) sight() (all []*Ticket) {
 		}
 		flows[label] = append(flows[label], t)
 	}
-	slices.Sort(names)
-	slices.SortStableFunc(names, func(a, b string) int {
-		return map[bool]int{true: -1}[starts[a] < starts[b]] + map[bool]int{true: 1}[starts[a] > starts[b]]
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(starts[a], starts[b]), cmp.Compare(q.first[a], q.first[b]))
 	})
 	for _, name := range names {
 		one := flows[name] // in order of arrival
@@ -124,7 +125,7 @@ func (q *slowQueue) sight() (all []*Ticket) {
 }
 
 func newSlowQueue(most int) *slowQueue {
-	return &slowQueue{most: most, ledger: ledger{came: map[string]int{}}, label: map[*Ticket]string{}}
+	return &slowQueue{most: most, ledger: ledger{came: map[string]int{}}, label: map[*Ticket]string{}, first: map[string]uint64{}}
 }
 
 // gateway-api-inference-extension#1982 and llm-d-async PR#380 of the queue: whatever is added, admitted from any place in sight and taken back, the order is that

@@ -89,7 +89,7 @@ func TestGateAgreesWithModel(t *testing.T) {
 		}
 	}
 	for rule, rare := range map[string]int{
-		"owed": 500, "KV": 500, "k": 500, "tickets": 500, "bytes": 1000, "look-ahead": 500, "flow passed": 500, "flow's rate": 1000,
+		"owed": 500, "KV": 500, "k": 500, "tickets": 500, "bytes": 1000, "look-ahead": 500, "flow passed": 500, "flow's rate": 4000,
 	} {
 		if seen[rule] < *modelEvents/rare {
 			t.Errorf("the rule %q made a difference only %d times in %d events: they are too tame", rule, seen[rule], *modelEvents)

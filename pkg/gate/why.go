@@ -48,7 +48,7 @@ func (g *Gate) Stats(now time.Time, most int, look func(class int, t *Ticket, r 
 		g.pool.Unqueue()
 	}
 	for i, c := range g.classes {
-		c.drain.advance(now, c.len() > 0)
+		c.elapse(now, nil)
 		all[i] = Stats{
 			Class: c.Name, Draining: !slices.Contains(g.live, c), Held: c.len(), Bytes: c.bytes, Tokens: float64(c.tokens), Flows: c.order.Len(),
 			Owed: c.owed, Rate: c.drain.rate(),
@@ -57,6 +57,7 @@ func (g *Gate) Stats(now time.Time, most int, look func(class int, t *Ticket, r 
 			g.heads(now, c, most, func(t *Ticket, r *pool.Replica, why Why) { look(i, t, r, why) })
 		}
 	}
+	g.pool.Unqueue() // a look leaves nothing
 	return all
 }
 

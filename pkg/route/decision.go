@@ -166,10 +166,8 @@ const (
 // that it wants has drained to its knee.
 func (r *Router) refuse(now time.Time, d *Decision, o Outcome) {
 	d.State, d.Outcome, d.Wait = Refused, o, now.Sub(d.Arrived)
-	after, ok := r.gate.Drains(now, &d.ticket)
-	if ok {
-		after -= d.ticket.Deadline.Sub(d.Arrived)
-	} else {
+	after, ok := r.gate.Retry(now, &d.ticket, d.ticket.Deadline.Sub(d.Arrived), maxRetry)
+	if !ok {
 		r.best(now, &d.ticket)
 		v := d.Choice.View
 		after = time.Duration((v.Wait + v.Behind + v.Place() - v.Tau) * float64(time.Second))

@@ -58,7 +58,7 @@ func TestPredictedWaits(t *testing.T) {
 		if ratios[n/2] < 0.9 || ratios[n/2] > c.high || n < ends[Answered]/2 {
 			t.Errorf("%s: the median of wait over predicted is %.2f, of %d", c.name, ratios[n/2], n)
 		}
-		if ends[Shed] < 100 || ends[Late] > ends[Shed]/10 {
+		if ends[Shed] < 100 || ends[Late] > ends[Shed]/8 {
 			t.Errorf("%s: %v: who is late was let wait in vain", c.name, ends)
 		}
 	}

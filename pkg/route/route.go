@@ -102,6 +102,7 @@ func (r *Router) offer(now time.Time, d *Decision) gate.State {
 		return gate.Offered
 	}
 	if d.policy.Queue == NoQueue {
+		r.pool.Unqueue()
 		r.best(now, &d.ticket)
 		r.charge(now, &d.ticket)
 		return gate.Admitted
@@ -162,7 +163,7 @@ func (r *Router) locate(now time.Time, d *Decision, session string) {
 	}
 	d.query = pick.Query{
 		Chain: d.Prompt.Chain, Prompt: float64(d.Prompt.Tokens), Output: out, Home: -1,
-		Bulk: d.policy.Classes[d.ticket.Class].Bulk, Rule: d.policy.rule,
+		Rule: d.policy.rule,
 	}
 	d.ticket.Tokens = d.query.Prompt + d.query.Output
 	key, ok := r.key(d, session)
@@ -203,6 +204,7 @@ func (r *Router) best(now time.Time, t *gate.Ticket) (*pool.Replica, pool.View) 
 	if t.State() == gate.Held {
 		d.query.Refresh(r.pool)
 	}
+	d.query.Bulk = t.Bulk()
 	d.Choice = pick.Best(now, r.pool, &d.query)
 	t.Work = d.Choice.Load.Uncached
 	t.Need = d.Choice.First.Share(d.Choice.Load.Uncached + d.Choice.Load.Output)
