@@ -25,6 +25,7 @@ build: ## bin/weir and bin/weirlab
 
 test: lint envoys ## vet, lint, and every test: unit, fuzz seeds, real Envoy, race detector on (TESTFLAGS=-v)
 	@$(NEED_CC); go test -race $(TESTFLAGS) $$(go list ./... | grep -v '/envoy$$\|/cmd/') && \
+	go test ./pkg/gate -run Agrees $(TESTFLAGS) -args -gate.events=1000000 && \
 	go test -race -count=1 -parallel 6 $(TESTFLAGS) ./envoy ./cmd/...    # a pass from the cache has seen no Envoy; most tests wait
 
 lint: $(STATICCHECK) ## go vet, staticcheck, gofmt

@@ -36,6 +36,8 @@ type model struct {
 	rng  *rand.Rand
 	long time.Duration // of deadlines
 	gap  float64       // between events, ns
+
+	clients int // of a closed loop, each with one request under way; 0: requests come whatever is under way
 	gate gated
 	err  error // the first thing that the gate did wrong
 
@@ -226,7 +228,7 @@ func (m *model) conserve() {
 func (m *model) step() {
 	m.now = m.now.Add(time.Duration(m.rng.ExpFloat64() * m.gap))
 	switch k := m.rng.IntN(100); {
-	case k < 45:
+	case k < 45 && (m.clients == 0 || m.gate.Len()+len(m.charged) < m.clients):
 		m.offer()
 	case k < 70 && len(m.charged) > 0:
 		m.end()

@@ -38,6 +38,9 @@ func runModel(seed uint64, events int, build gateFunc) (*model, error) {
 		classes[i].Deadline = long
 	}
 	m := &model{rng: rng, oracle: newOracle(classes, p), long: long, gap: []float64{3e7, 3e6}[rng.IntN(2)]}
+	if rng.IntN(2) == 0 {
+		m.clients = 5 + rng.IntN(200)
+	}
 	m.oracle.best = m.best
 	m.gate = build(classes, p, m.best, m.charge)
 	for range events {
