@@ -21,6 +21,7 @@ const (
 	atLog      = "          - name: envoy.access_loggers.file\n"
 	atFallback = "            fallback_policy:  "
 	atRoute    = "              - match: {prefix: /}\n                route: *replicas"
+	atBulk     = "              - match: {prefix: /, headers: [{name: x-weir-class,"
 	atLimit    = "              request_body_buffer_limit: 33554432         # 32"
 	listenerAt = "    per_connection_buffer_limit_bytes: 33554432   #"
 	theStrip   = "          - name: envoy.filters.http.header_mutation      # a client must not name a host, whether weir is up or down\n            typed_config:\n              \"@type\": type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation\n              mutations: {request_mutations: [{remove: x-gateway-destination-endpoint}]}\n"
@@ -105,8 +106,15 @@ var misled = []struct {
 	show   func(t *testing.T, r *rig)
 }{
 	{rules: []string{"hold-timeout"}, edits: []string{"max_message_timeout: 600s", "max_message_timeout: 304.9s"}, show: holdIsCut(200, time.Second)},
-	{rules: []string{"hold-timeout", "key-twice"}, edits: []string{"max_message_timeout: 600s", "max_message_timeout: 600s\n              max_message_timeout: 2s"}, show: holdIsCut(200, time.Second)},
-	{rules: []string{"message-timeout"}, edits: []string{" message_timeout: 1s  ", " message_timeout: 0s  "}, show: nothingIsPicked},
+	{rules: []string{"hold-timeout", "serve"}, edits: []string{"max_message_timeout: 600s", "max_message_timeout: 600s\n              max_message_timeout: 2s"}, show: holdIsCut(200, time.Second)},
+	{rules: []string{"no-message-timeout"}, edits: []string{" message_timeout: 1s  ", " message_timeout: 0s  "}, show: nothingIsPicked},
+	{rules: []string{"forward-rules"}, edits: []string{atFilter, "              forward_rules: {allowed_headers: {patterns: [{prefix: content-}]}}\n" + atFilter}, show: promptIsUnread},
+	{rules: []string{"forward-rules"}, edits: []string{atFilter, "              forward_rules: {disallowed_headers: {patterns: [{exact: 'x-weir-class'}]}}\n" + atFilter}, show: classIsUnread},
+	{rules: []string{"mutation-rules"}, edits: []string{atFilter, "              mutation_rules: {disallow_all: true}\n" + atFilter}, show: headersAreLost},
+	{rules: []string{"status-on-error"}, edits: []string{"status_on_error: {code: ServiceUnavailable}", "status_on_error: {code: OK}"}, show: failsWith500},
+	{rules: []string{"filter-off"}, edits: []string{atRoute, strings.Replace(atRoute, "                route:", "                typed_per_filter_config: {envoy.filters.http.ext_proc: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute, disabled: true}}\n                route:", 1)}, show: nothingIsPicked},
+	{rules: []string{"weir-health"}, mode: envoy.Streamed, edits: []string{"    health_checks: [{timeout: 0.5s,", "    # [{"}, show: goneForGood},
+	{rules: []string{"weir-health"}, mode: envoy.Streamed, edits: []string{"healthy_panic_threshold: {value: 0}", "healthy_panic_threshold: {value: 50}"}, show: goneForGood},
 	{rules: []string{"idle-timeout"}, edits: []string{"stream_idle_timeout: 900s             #", "stream_idle_timeout: 1s #"}, show: holdIsCut(504, time.Second)},
 	{rules: []string{"idle-timeout"}, mode: envoy.Streamed, edits: []string{atTimeout, "                  idle_timeout: 1s\n" + atTimeout}, show: holdIsCut(504, time.Second)},
 	{rules: []string{"route-timeout"}, edits: []string{atTimeout, "                  timeout: 1s #"}, show: answerIsCut},
@@ -134,6 +142,9 @@ var misled = []struct {
 	{rules: []string{"metadata-command"}, edits: []string{"{cluster_name: weir}}\n", "{cluster_name: weir}, initial_metadata: [{key: weir-class, value: '%REQ(x-class)%'}]}\n"}, show: clientNamesClass},
 	{rules: []string{"log-namespace"}, edits: []string{"[envoy.lb, weir]", "[envoy.lb]"}, show: decisionIsNotLogged},
 	{rules: []string{"bulk-fail-open"}, edits: []string{"failure_mode_allow: false, ", ""}, show: bulkGoesPast},
+	{rules: []string{"bulk-fail-open"}, edits: []string{atBulk, "              - match: {prefix: /}\n                route: {cluster: replicas, timeout: 0s}\n" + atBulk}, show: bulkGoesPast},
+	{rules: []string{"bulk-fail-open"}, edits: []string{"{exact: bulk}", "{exact: Bulk}"}, show: bulkGoesPast},
+	{rules: []string{"bulk-fail-open"}, edits: []string{"{exact: bulk}}", "{exact: bulk}, invert_match: true}"}, show: bulkGoesPast},
 	{rules: []string{"weir-breaker"}, edits: []string{"max_requests: 100000}", "max_requests: 4}"}, show: overflowGoesPast},
 	{rules: []string{"original-dst"}, edits: []string{
 		atRoute, "              - match: {prefix: /ready}\n                route: {cluster: any, timeout: 0s}\n" + atRoute,

@@ -73,6 +73,51 @@ func promptIsUnread(t *testing.T, r *rig) {
 	}
 }
 
+// classIsUnread wants a client that says bulk to be of the first class, on a route that says nothing.
+func classIsUnread(t *testing.T, r *rig) {
+	req := newRequest(t, "POST", r.front+"/v1/chat/completions", chat)
+	req.Header.Set("x-weir-class", "interactive, bulk") // the route of bulk takes bulk alone
+	exchange(t, http.DefaultClient, req)
+	if e := r.oneEnded(t); e.State != route.Picked || e.Class != "interactive" {
+		t.Errorf("state %v, class %q", e.State, e.Class)
+	}
+}
+
+// headersAreLost wants a pick that is no header, and a refusal without a time to come back.
+func headersAreLost(t *testing.T, r *rig) {
+	r.occupy(t)
+	for _, b := range r.backends {
+		for _, s := range b.take() {
+			if len(s.picks) > 0 {
+				t.Errorf("the pick %v arrives", s.picks)
+			}
+		}
+	}
+	got := <-r.send(t, t.Context(), "x-weir-deadline", "100ms")
+	if got.status != 429 || got.header.Get("retry-after") != "" {
+		t.Errorf("status %d, headers %v", got.status, got.header)
+	}
+}
+
+// failsWith500 wants bulk without weir to have that status, whatever the file says.
+func failsWith500(t *testing.T, r *rig) {
+	r.edge.stop()
+	if got := <-r.send(t, t.Context(), "x-weir-class", "bulk"); got.status != 500 {
+		t.Errorf("status %d", got.status)
+	}
+}
+
+// goneForGood has weir go, and wants requests to fail for longer than three health checks take.
+func goneForGood(t *testing.T, r *rig) {
+	r.edge.stop()
+	time.Sleep(3 * time.Second)
+	for range 3 {
+		if got := <-r.send(t, t.Context()); got.status != 503 {
+			t.Errorf("status %d, %q", got.status, got.body)
+		}
+	}
+}
+
 // promptIsCut sends a prompt of ten times what Envoy buffers: weir counts less than half of it.
 func promptIsCut(t *testing.T, r *rig) {
 	body := `{"model": "m", "prompt": "` + strings.Repeat("many words ", 60_000) + `"}`

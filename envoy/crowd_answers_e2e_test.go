@@ -4,11 +4,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirproxy/weir/envoy"
+	check "github.com/weirproxy/weir/pkg/bootstrap"
 )
 
 // breakers are those of the replicas' cluster in the bootstrap.
@@ -26,7 +28,7 @@ func TestBreakers(t *testing.T) {
 		{"2,500 answers at once", "[{max_connections: 7000, max_pending_requests: 3500, max_requests: 3500, max_retries: 3500}]", manyAnswers},
 		{"overflow", "[{max_connections: 8, max_pending_requests: 4, max_requests: 4, max_retries: 4}]", overflowIsSeen},
 	} {
-		r := startRig(t, path, rigOptions{edits: []string{breakers, c.breakers, " message_timeout: 1s  ", " message_timeout: 20s "}}) // weir races here
+		r := startRig(t, path, rigOptions{edits: []string{"{profile: 8B}", "{profile: 8B, seats: 700}", breakers, c.breakers, " message_timeout: 1s  ", " message_timeout: 20s "}}) // weir races here
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r.serve(t, 700)
@@ -77,6 +79,9 @@ func manyAnswers(t *testing.T, r *rig) {
 // overflowIsSeen has four answers under way where the breaker lets four pass: the next, for which weir has a seat, is a
 // 503 of Envoy's own, which is counted, logged and not tried again.
 func overflowIsSeen(t *testing.T, r *rig) {
+	if got := rulesOf(t, filepath.Join(r.Dir, "envoy.yaml"), check.Oldest); !slices.Equal(got, []string{"replicas-breaker"}) {
+		t.Errorf("weir check finds %v", got)
+	}
 	r.occupy(t)
 	r.arrived(nil)
 	for range 3 {

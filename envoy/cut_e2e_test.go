@@ -1,6 +1,7 @@
 package envoy_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,10 @@ func TestHoldsBeyondMessageTimeout(t *testing.T) {
 			edits []string
 			show  func(t *testing.T, r *rig)
 		}{
-			{"accepted", nil, overrideHolds},
+			{"accepted", nil, func(t *testing.T, r *rig) {
+				overrideHolds(t, r)
+				clientHasATimeout(t, r)
+			}},
 			{"ignored", []string{"max_message_timeout: 600s", "max_message_timeout: 304s"}, overrideIgnored},
 		} {
 			r := startRig(t, path, rigOptions{mode: envoy.Buffered, edits: append(c.edits, shortTimeout...)})
@@ -83,6 +87,36 @@ func overrideHolds(t *testing.T, r *rig) {
 	t.Errorf("in %d tries not both go on", tries)
 }
 
+// clientHasATimeout has a client leave, and one of bulk, when a timer that ignored the override would have ended their
+// holds: that is theirs, and no error.
+func clientHasATimeout(t *testing.T, r *rig) {
+	for range tries {
+		leave, interactive, bulk := r.heldBoth(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
+		<-r.send(t, ctx)
+		cancel()
+		leave()
+		<-interactive
+		<-bulk
+		hit := 0
+		for _, e := range r.drainedEnds(t) {
+			if e.Outcome == route.CutHeld {
+				t.Errorf("a client that leaves after %v counts as cut by Envoy", e.after)
+			}
+			if e.Outcome == route.LeftHeld && e.after >= 190*time.Millisecond && e.after <= 700*time.Millisecond {
+				hit++
+			}
+		}
+		if hit > 0 {
+			break
+		}
+		t.Log("the machine was too busy for the time to fit")
+	}
+	if log := r.edge.log.String(); strings.Contains(log, "level=ERROR") {
+		t.Errorf("weir says\n%s", log)
+	}
+}
+
 // overrideIgnored wants the request of the route that fails open to go past the gate, the bulk to fail, neither to be
 // held any longer, and the outcome and the log to say what it was.
 func overrideIgnored(t *testing.T, r *rig) {
@@ -111,7 +145,7 @@ func overrideIgnored(t *testing.T, r *rig) {
 		}
 	}
 	log := r.edge.log.String()
-	if strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "max_message_timeout_needed=5m5s") {
+	if strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "max_message_timeout=5m4s max_message_timeout_needed=5m5s") {
 		t.Errorf("weir says\n%s", log)
 	}
 }

@@ -24,14 +24,15 @@ func settings(config string) (lines []string) {
 	return lines
 }
 
-// TestExampleIsTheBootstrap holds that the example says what bootstrap.yaml says in its mode, in the same order and
-// nothing else, and that none of the parts that people paste is missing.
+// TestExampleIsTheBootstrap holds that the example says what bootstrap.yaml says in its mode, for half its replicas, in
+// the same order and nothing else, and that none of the parts that people paste is missing.
 func TestExampleIsTheBootstrap(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "examples", "full-duplex.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := string(bootstrap(t, envoy.Params{Mode: envoy.Streamed, Replicas: []string{"127.0.0.1:8001", "127.0.0.1:8002"}}))
+	file := string(bootstrap(t, envoy.Params{Mode: envoy.Streamed, Replicas: []string{"127.0.0.1:8001", "127.0.0.1:8002"}},
+		breakers, "[{max_connections: 1280, max_pending_requests: 640, max_requests: 640, max_retries: 640}]"))
 	example, whole := settings(string(text)), settings(file)
 	rest := whole
 	for _, line := range example {

@@ -74,7 +74,7 @@ func (s *recordedStream) Send(m *extprocv3.ProcessingResponse) error {
 // record has weir serve with its streams written down.
 func (r *rig) record(t *testing.T) *recorder {
 	t.Helper()
-	r.edge = newEdge(t, r.addrs, 0)
+	r.edge = newEdge(t, nil, r.addrs, 0)
 	rec := &recorder{ExternalProcessorServer: r.edge.Server, streams: make(chan []proto.Message, 1)}
 	g := grpc.NewServer()
 	extprocv3.RegisterExternalProcessorServer(g, rec)

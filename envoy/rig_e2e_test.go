@@ -141,10 +141,11 @@ func (r *rig) serve(t *testing.T, seats int) {
 // listen is serve without the wait.
 func (r *rig) listen(t *testing.T, seats int) {
 	t.Helper()
-	r.edge = newEdge(t, r.addrs, seats)
+	var timers []extproc.Timer
 	if b, err := check.Load(check.Files{Bootstrap: filepath.Join(r.Dir, "envoy.yaml")}); err == nil { // some tests have a file that weir refuses
-		r.Server.MessageTimeout = b.MessageTimeout
+		timers = b.Timers
 	}
+	r.edge = newEdge(t, timers, r.addrs, seats)
 	l, err := net.Listen("unix", r.socket())
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +165,7 @@ func (r *rig) listen(t *testing.T, seats int) {
 }
 
 // newEdge returns an edge that does not serve yet.
-func newEdge(t *testing.T, addrs []string, seats int) *edge {
+func newEdge(t *testing.T, timers []extproc.Timer, addrs []string, seats int) *edge {
 	t.Helper()
 	cfg, ok := pool.Default(pool.DefaultProfile)
 	if !ok {
@@ -176,7 +177,7 @@ func newEdge(t *testing.T, addrs []string, seats int) *edge {
 	e := &edge{router: route.New(route.Default(), pool.New("replicas", addrs, cfg)), log: &logged{}}
 	policy := extproc.Default()
 	policy.ClassFrom = "metadata:jwt:claims.class"
-	e.Server = extproc.NewServer(policy, map[string]*route.Router{"replicas": e.router}, e.record, slog.New(slog.NewTextHandler(e.log, nil)))
+	e.Server = extproc.NewServer(policy, timers, map[string]*route.Router{"replicas": e.router}, e.record, slog.New(slog.NewTextHandler(e.log, nil)))
 	return e
 }
 

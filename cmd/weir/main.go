@@ -89,7 +89,7 @@ func runServe(ctx context.Context, args []string, stderr io.Writer) int {
 	defer w.close()
 	b, err := bootstrap.Load(files)
 	if err == nil {
-		err = serve(ctx, &reloader{files: files, policy: b, watch: w, hangup: hangup, log: log})
+		err = newWeir(files, b, w, hangup, log).serve(ctx)
 	}
 	return status(err, stderr)
 }
@@ -99,9 +99,7 @@ func runServe(ctx context.Context, args []string, stderr io.Writer) int {
 func parseFlags(fs *flag.FlagSet, args []string, stderr io.Writer, alone *bool) (f bootstrap.Files, code int) {
 	fs.SetOutput(stderr)
 	fs.StringVar(&f.Bootstrap, "bootstrap", "", "Envoy's bootstrap `FILE`, YAML or JSON")
-	const help = "`FILE` with the policy by itself, a weir.yaml; without --bootstrap also with listen and pools"
-	fs.StringVar(&f.Policy, "c", "", help)
-	fs.StringVar(&f.Policy, "config", "", help)
+	fs.StringVar(&f.Policy, "c", "", "`FILE` with the policy by itself, a weir.yaml; without --bootstrap also with listen and pools")
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return bootstrap.Files{}, 0
 	} else if err != nil {

@@ -21,6 +21,12 @@ const classes = "      - {name: bulk, deadline: 300s, bulk: true, share_percent:
 // added has a class more, batch, and one less, bulk.
 const added = "      - {name: batch, deadline: 60s, bulk: true}"
 
+// The route's class, which must be one of the policy.
+const (
+	routeBulk  = "{key: weir-class, value: bulk}"
+	routeBatch = "{key: weir-class, value: batch}"
+)
+
 // TestReloadOnSignal has a class added and one removed, and back: each is usable and has its series, and the name that
 // is gone is refused.
 func TestReloadOnSignal(t *testing.T) {
@@ -34,7 +40,7 @@ func TestReloadOnSignal(t *testing.T) {
 		t.Errorf("classes %s", got)
 	}
 	until(t, "bulk counted", func() bool { return s.value(t, requests("bulk")) == 1 })
-	write(t, s.file, s.edited(t, classes, added, "max_hold: 300s", "max_hold: 299s"))
+	write(t, s.file, s.edited(t, classes, added, routeBulk, routeBatch, "max_hold: 300s", "max_hold: 299s"))
 	if err := p.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +58,7 @@ func TestReloadOnSignal(t *testing.T) {
 	if now := s.value(t, "weir_policy_loaded_timestamp_seconds"); now <= began {
 		t.Errorf("the policy was loaded at %v, then at %v", began, now)
 	}
-	write(t, s.file, s.edited(t, added, classes))
+	write(t, s.file, s.edited(t, added, classes, routeBatch, routeBulk))
 	if err := p.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +171,11 @@ func TestReloadRefused(t *testing.T) {
 		t.Errorf("class %s: the reload was not refused whole", got)
 	}
 	rename(t, s.file, bytes.Replace(good, []byte(classes), []byte(added), 1))
+	s.reloaded(t, "refused", 3)
+	if want := at(good, routeBulk) + `error: weir-class \"bulk\" is no class of the policy`; !strings.Contains(log.String(), want) {
+		t.Errorf("the log lacks %s:\n%s", want, log)
+	}
+	rename(t, s.file, bytes.Replace(bytes.Replace(good, []byte(classes), []byte(added), 1), []byte(routeBulk), []byte(routeBatch), 1))
 	s.reloaded(t, "ok", 1)
 	if got := s.decide(t, "batch"); got != "batch" {
 		t.Errorf("class %s", got)
@@ -173,6 +184,44 @@ func TestReloadRefused(t *testing.T) {
 		if len(line) > maxFault+300 {
 			t.Errorf("a line of %d bytes: %s", len(line), line)
 		}
+	}
+}
+
+// TestLongHoldIsSaid starts with a max_hold that the filter does not allow, which is an error in the log and no reason
+// not to serve, and refuses it where the policy in force has none.
+func TestLongHoldIsSaid(t *testing.T) {
+	const fault = "error: max_message_timeout is 10m0s: Envoy ignores weir's override of max_hold + 5s = 15m5s, and ends a hold after message_timeout (hold-timeout)"
+	s := newSite(t)
+	good := s.edited(t)
+	write(t, s.file, s.edited(t, "max_hold: 300s", "max_hold: 900s"))
+	_, log := s.process(t)
+	if got := s.decide(t, "bulk"); got != "bulk" {
+		t.Errorf("class %s", got)
+	}
+	if got := log.String(); !strings.Contains(got, "level=ERROR msg=\"weir check calls this an error, and weir serves all the same\"") || !strings.Contains(got, fault) {
+		t.Errorf("the log:\n%s", got)
+	}
+	rename(t, s.file, good)
+	s.reloaded(t, "ok", 1)
+	rename(t, s.file, s.edited(t, "max_hold: 300s", "max_hold: 900s"))
+	s.reloaded(t, "refused", 1)
+	if got := log.String(); strings.Count(got, fault) != 2 {
+		t.Errorf("the log:\n%s", got)
+	}
+}
+
+// TestManyFaultsAreCut has a file with 150 faults log 100, and how many more there are.
+func TestManyFaultsAreCut(t *testing.T) {
+	s := newSite(t)
+	_, log := s.process(t)
+	var unknown strings.Builder
+	for i := range 150 {
+		fmt.Fprintf(&unknown, "      knne%d: 1\n", i)
+	}
+	rename(t, s.file, s.edited(t, classes+"   # bulk: held back; of all tokens it gets 5 % at least\n", classes+"\n"+unknown.String()))
+	s.reloaded(t, "refused", 1)
+	if got := log.String(); strings.Count(got, " fault=") != maxFaults || strings.Count(got, "more_faults=50") != 1 {
+		t.Errorf("%d lines:\n%s", strings.Count(got, "\n"), got)
 	}
 }
 
@@ -185,9 +234,9 @@ func TestPolicyFile(t *testing.T) {
 		write(t, policy, []byte("admin: "+s.admin+"\n"))
 		write(t, s.file, s.edited(t, "\n    weir:\n", "\n    other:\n"))
 		s.process(t, "--bootstrap", s.file, "-c", policy)
-		rename(t, policy, []byte("admin: "+s.admin+"\nclasses: [{name: only, deadline: 1s}]\n"))
+		rename(t, policy, []byte("admin: "+s.admin+"\nclasses: [{name: only, deadline: 1s}, {name: bulk, deadline: 1s}]\n"))
 		s.reloaded(t, "ok", 1)
-		if got := s.decide(t, "bulk"); got != "only" {
+		if got := s.decide(t, ""); got != "only" {
 			t.Errorf("class %s", got)
 		}
 	})
@@ -196,7 +245,7 @@ func TestPolicyFile(t *testing.T) {
 		policy := filepath.Join(s.dir, "weir.yaml")
 		text := "listen: unix:" + s.socket + "\nadmin: " + s.admin + "\npools: [{name: replicas, endpoints: ['" + s.replica + "']}]\n"
 		write(t, policy, []byte(text))
-		_, log := s.process(t, "--config", policy)
+		_, log := s.process(t, "-c", policy)
 		if got := s.decide(t, ""); got != "interactive" {
 			t.Errorf("class %s", got)
 		}

@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,50 +19,75 @@ import (
 	"github.com/weirproxy/weir/pkg/scrape"
 )
 
-// serve wires the stages in the order of a request and runs them until ctx ends: then the edge drains, and
-// scraping and the admin listener stay up until it has. It returns nil after a stop, else what failed.
-func serve(ctx context.Context, r *reloader) error {
-	b, log := r.policy, r.log
-	r.routers = map[string]*route.Router{}
+// weir is a weir that serves: its stages, and what reloads their policy.
+type weir struct {
+	files  bootstrap.Files
+	policy *bootstrap.Bootstrap // in force
+	watch  *watch
+	hangup <-chan os.Signal
+	log    *slog.Logger
+
+	routers map[string]*route.Router // by pool
+	adm     *admin.Admin
+	edge    *extproc.Server
+	scraper *scrape.Scraper
+
+	ok, unchanged, refused atomic.Int64 // reloads
+	loaded                 atomic.Int64 // when the policy came into force, in Unix nanoseconds
+}
+
+// newWeir wires the stages in the order of a request.
+func newWeir(files bootstrap.Files, b *bootstrap.Bootstrap, watch *watch, hangup <-chan os.Signal, log *slog.Logger) *weir {
+	w := &weir{files: files, policy: b, watch: watch, hangup: hangup, log: log, routers: map[string]*route.Router{}}
 	var all []*route.Router
 	for _, p := range b.Pools {
 		one := route.New(b.Policy.Route, pool.New(p.Name, p.Endpoints, b.Policy.Replica))
-		r.routers[p.Name], all = one, append(all, one)
+		w.routers[p.Name], all = one, append(all, one)
 		log.Info("pool", "name", p.Name, "endpoints", p.Endpoints)
 	}
-	r.loaded.Store(time.Now().UnixNano())
-	r.adm = admin.New(b.Policy.Admin, all, log)
-	r.edge = extproc.NewServer(b.Policy.Edge, r.routers, r.adm.Record, log)
-	r.edge.MessageTimeout = b.MessageTimeout
-	adm, edge := r.adm, r.edge
-	scraper := scrape.New(scrape.Interval, targets(b.Pools, r.routers, edge), log)
-	count(adm, edge, scraper)
-	r.count()
+	w.loaded.Store(time.Now().UnixNano())
+	w.adm = admin.New(b.Policy.Admin, all, log)
+	w.edge = extproc.NewServer(b.Policy.Edge, b.Timers, w.routers, w.adm.Record, log)
+	w.scraper = scrape.New(scrape.Interval, targets(b.Pools, w.routers, w.edge), log)
+	count(w.adm, w.edge, w.scraper)
+	w.count()
+	return w
+}
 
+// serve runs the stages until ctx ends: then the edge drains, and scraping and the admin listener stay up until it has.
+// It returns nil after a stop, else what failed. What weir check calls an error in the file is logged and no reason not
+// to start: its operator may know better.
+func (w *weir) serve(ctx context.Context) error {
+	b, log := w.policy, w.log
+	var wrong []error
+	for _, one := range b.Errors {
+		wrong = append(wrong, errors.New(one.String()))
+	}
+	w.logFaults("weir check calls this an error, and weir serves all the same", wrong)
 	l, err := listen(ctx, b.Listen)
 	if err != nil {
 		return fmt.Errorf("weir's ext_proc address: %w", err)
 	}
 	log.Info("weir listens", "network", b.Listen.Network, "address", b.Listen.Address)
-	adm.SetReady(true)
+	w.adm.SetReady(true)
 	rest, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		<-ctx.Done()
-		adm.SetReady(false)
+		w.adm.SetReady(false)
 		log.Info("stopping: requests under way go on, new ones are served until Envoy has noticed")
 		return nil
 	})
 	group.Go(func() error {
-		r.run(ctx)
+		w.reloads(ctx)
 		return nil
 	})
-	group.Go(func() error { return adm.Run(rest) })
-	group.Go(func() error { return scraper.Run(rest) })
+	group.Go(func() error { return w.adm.Run(rest) })
+	group.Go(func() error { return w.scraper.Run(rest) })
 	group.Go(func() error {
 		defer stop()
-		return edge.Serve(ctx, l)
+		return w.edge.Serve(ctx, l)
 	})
 	return group.Wait()
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,9 +38,12 @@ func TestDebugGate(t *testing.T) {
 		t.Errorf("classes %s", body)
 	}
 	for _, h := range first.Heads {
-		if h.Replica != "10.0.0.1:1" || h.Why != "seat" || h.Flow != "tenant" || h.Left <= 0 || h.Left > 31 || h.Waited < 0 {
+		if h.Replica != "10.0.0.1:1" || h.Why != "seat" || h.Flow != "b1b170f5" || h.Left <= 0 || h.Left > 31 || h.Waited < 0 {
 			t.Errorf("head %+v", h)
 		}
+	}
+	if strings.Contains(body, "tenant") {
+		t.Errorf("the tenant's name is shown: %s", body)
 	}
 }
 

@@ -22,11 +22,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weirproxy/weir/pkg/config"
+	"github.com/weirproxy/weir/pkg/extproc"
 )
 
 // Bootstrap is what weir takes from the file.
@@ -34,9 +34,12 @@ type Bootstrap struct {
 	Policy config.Policy
 	Listen Address
 	Pools  []Pool // at least one, in the order of the file
-	// MessageTimeout is the least message_timeout of the ext_proc filters that call weir, by Envoy's default 200 ms; 0 if
-	// none can be read. Routes cannot override it.
-	MessageTimeout time.Duration
+	// Timers are those of the ext_proc filters that call weir, as far as they can be read, by Envoy's defaults of 200 ms
+	// and none. Routes cannot override them.
+	Timers []extproc.Timer
+	// Errors are what Rules have against the file for the newest Envoy, of severity Error: weir runs, and requests fail
+	// or go elsewhere.
+	Errors []Finding
 }
 
 // Address is where weir listens, as net.Listen takes it. Network is unix, with the path of a socket, or tcp,
@@ -58,11 +61,25 @@ func Load(f Files) (*Bootstrap, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := in.parse()
+	r, err := in.load()
 	if err != nil {
 		return nil, err
 	}
 	return &r.Bootstrap, nil
+}
+
+// load is parse, and a look at the rules.
+func (in input) load() (*reading, error) {
+	r, err := in.parse()
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range in.check(Newest) {
+		if one.Severity == Error {
+			r.Errors = append(r.Errors, one)
+		}
+	}
+	return r, nil
 }
 
 func (in input) parse() (*reading, error) {
@@ -80,7 +97,7 @@ func (in input) parse() (*reading, error) {
 	clusters := f.clusters(root)
 	r.Listen, r.listen = f.listen(root, r.policy, clusters)
 	r.Pools, r.pools = f.pools(root, clusters)
-	r.MessageTimeout = f.messageTimeout(root, r.policy)
+	r.Timers = f.timers(root, r.policy)
 	r.all = f.place(f.find(root, "static_resources", "clusters"))
 	own := f.err()
 	if r.policy.file != f {

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weirproxy/weir/pkg/config"
+	"github.com/weirproxy/weir/pkg/extproc"
 )
 
 const shipped = "../../envoy/bootstrap.yaml"
@@ -47,8 +48,8 @@ func TestShippedFile(t *testing.T) {
 	}
 	want := &Bootstrap{
 		Policy: config.Default(), Listen: Address{"unix", "weir.sock"},
-		Pools:          []Pool{{"replicas", []string{"127.0.0.1:8001", "127.0.0.1:8002", "127.0.0.1:8003", "127.0.0.1:8004"}}},
-		MessageTimeout: time.Second,
+		Pools:  []Pool{{"replicas", []string{"127.0.0.1:8001", "127.0.0.1:8002", "127.0.0.1:8003", "127.0.0.1:8004"}}},
+		Timers: []extproc.Timer{{Message: time.Second, Most: 10 * time.Minute}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
@@ -122,14 +123,22 @@ func TestGoodFiles(t *testing.T) {
 	chosen := config.Default()
 	chosen.ExtProcCluster = "picker"
 	replicas := []Pool{{"replicas", []string{"10.0.0.1:8000", "[2001:db8::1]:8000"}}}
+	byDefault := []extproc.Timer{{Message: 200 * time.Millisecond}}
+	of := func(p config.Policy, network, address string, pools []Pool, timers []extproc.Timer) *Bootstrap {
+		return &Bootstrap{Policy: p, Listen: Address{network, address}, Pools: pools, Timers: timers}
+	}
 	for name, want := range map[string]*Bootstrap{
-		"minimal.yaml":   {config.Default(), Address{"tcp", "127.0.0.1:9000"}, replicas, 200 * time.Millisecond},
-		"anchors.yaml":   {long, Address{"unix", "/run/weir.sock"}, append(replicas, Pool{"more", []string{"10.0.0.1:8000", "[2001:db8::1]:8000"}}), 200 * time.Millisecond},
-		"unknown.yaml":   {config.Default(), Address{"unix", "@weir"}, replicas, 200 * time.Millisecond},
-		"per_route.yaml": {config.Default(), Address{"tcp", "[::1]:9000"}, replicas, 0},
-		"chosen.yaml":    {chosen, Address{"tcp", "127.0.0.1:9001"}, replicas, 700 * time.Millisecond},
+		"minimal.yaml":   of(config.Default(), "tcp", "127.0.0.1:9000", replicas, byDefault),
+		"anchors.yaml":   of(long, "unix", "/run/weir.sock", append(replicas, Pool{"more", []string{"10.0.0.1:8000", "[2001:db8::1]:8000"}}), byDefault),
+		"unknown.yaml":   of(config.Default(), "unix", "@weir", replicas, byDefault),
+		"per_route.yaml": of(config.Default(), "tcp", "[::1]:9000", replicas, nil),
+		"chosen.yaml":    of(chosen, "tcp", "127.0.0.1:9001", replicas, []extproc.Timer{{Message: 3 * time.Second, Most: time.Minute}, {Message: 700 * time.Millisecond}}),
 	} {
-		if got, err := Load(Files{Bootstrap: filepath.Join("testdata", name)}); err != nil || !reflect.DeepEqual(got, want) {
+		got, err := Load(Files{Bootstrap: filepath.Join("testdata", name)})
+		if got != nil {
+			got.Errors = nil // TestErrorsOfAFile
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got\n%+v, %v\nwant\n%+v", name, got, err, want)
 		}
 	}

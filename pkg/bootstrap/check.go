@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -31,8 +32,10 @@ type Finding struct {
 }
 
 // String is file:line: severity: text (rule), without the line where there is none.
-func (f Finding) String() string {
-	return config.Fault{File: f.File, Line: f.Line, Text: fmt.Sprintf("%s: %s (%s)", f.Severity, f.Text, f.Rule)}.Error()
+func (f Finding) String() string { return f.fault().Error() }
+
+func (f Finding) fault() error {
+	return config.Fault{File: f.File, Line: f.Line, Text: fmt.Sprintf("%s: %s (%s)", f.Severity, f.Text, f.Rule)}
 }
 
 // Check returns everything that weir has against the files, in the order of their lines, for an Envoy of the
@@ -49,7 +52,7 @@ func Check(f Files, envoy Version) ([]Finding, error) {
 }
 
 func (in input) check(envoy Version) (all []Finding) {
-	_, refused := in.parse()
+	r, refused := in.parse()
 	for _, one := range config.Faults(refused) {
 		at := config.Fault{File: in.String(), Text: one.Error()}
 		errors.As(one, &at)
@@ -60,7 +63,23 @@ func (in input) check(envoy Version) (all []Finding) {
 			all = append(all, newMesh(in, root, envoy).judge()...)
 		}
 	}
+	if refused == nil {
+		all = append(all, r.secretFlow()...)
+	}
 	return in.tidy(all)
+}
+
+// credentials are headers that carry a client's secret.
+var credentials = []string{"authorization", "proxy-authorization", "cookie", "x-api-key"}
+
+func (r *reading) secretFlow() []Finding {
+	name, ok := strings.CutPrefix(strings.ToLower(r.Policy.Edge.Flow), "header:")
+	if !ok || !slices.Contains(credentials, name) {
+		return nil
+	}
+	at := r.policy.key("flow")
+	text := fmt.Sprintf("flow takes the header %s for the tenant's name, and it is a secret: have a filter before weir set a name instead", name)
+	return []Finding{{at.file, at.line, secret.Severity, text, secret.Name}}
 }
 
 // tidy drops what was found twice, as two routes may share what is wrong, and sorts by file and line, in one line

@@ -45,8 +45,15 @@ const (
 `
 	afterWeir = "          # ---- end of 3 of 4"
 	theRoute  = "              - match: {prefix: /}\n                route: *replicas"
-	noTimeout = "timeout: 0s                   #"
-	sources   = `            - metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}
+	bulkRoute = `              - match: {prefix: /, headers: [{name: x-weir-class, string_match: {exact: bulk}}]}
+                typed_per_filter_config:
+                  envoy.filters.http.ext_proc:
+                    "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute
+                    overrides: {failure_mode_allow: false, grpc_initial_metadata: [{key: weir-class, value: bulk}]}
+`
+	weirHealthChecks = "    health_checks: [{timeout: 0.5s, interval: 0.5s, no_traffic_interval: 0.5s, unhealthy_threshold: 3, healthy_threshold: 1, grpc_health_check: {}}]\n"
+	noTimeout        = "timeout: 0s                   #"
+	sources          = `            - metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}
             - header: x-gateway-destination-endpoint      # safe because the first filter removes a client's
 `
 	overrideBody = `            "@type": type.googleapis.com/envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost`
@@ -61,6 +68,11 @@ const (
 	bulkOverride = "overrides: {failure_mode_allow: false, grpc_initial_metadata: [{key: weir-class, value: bulk}]}"
 	perRoute     = "                typed_per_filter_config:\n                  envoy.filters.http.ext_proc:\n                    \"@type\": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute\n"
 )
+
+// prefixRoute is a route to the replicas that fails open.
+func prefixRoute(prefix string) string {
+	return "              - match: {prefix: " + prefix + "}\n                route: {cluster: replicas, timeout: 0s}\n"
+}
 
 // overridden is the edit that gives the shipped route an override of weir's filter.
 func overridden(override string) []string {
@@ -86,6 +98,7 @@ var badFiles = []bad{
 	{rule: "hold-timeout", edits: []string{"max_message_timeout: 600s", "max_message_timeout: 304s"}, at: "max_message_timeout: 304s", text: "max_message_timeout is 5m4s: Envoy ignores weir's override of max_hold + 5s = 5m5s"},
 	{rule: "hold-timeout", edits: []string{"max_message_timeout: 600s", "#"}, at: `http.ext_proc.v3.ExternalProcessor`, text: "max_message_timeout is not given, which is 0s"},
 	{rule: "hold-timeout", edits: []string{"max_hold: 300s", "max_hold: 3599s", "stream_idle_timeout: 900s             #", "stream_idle_timeout: 0s #"}, at: "max_message_timeout: 600s", text: "= 1h0m4s"},
+	{rule: "no-message-timeout", edits: []string{" message_timeout: 1s  ", " message_timeout: 0s  "}, at: " message_timeout: 0s", text: "message_timeout is 0s: Envoy does not wait for weir"},
 	{rule: "message-timeout", edits: []string{" message_timeout: 1s  ", " message_timeout: 0.4s  "}, at: " message_timeout: 0.4s", text: "message_timeout is 400ms: a large body"},
 	{rule: "message-timeout", edits: []string{" message_timeout: 1s  ", "#"}, at: `http.ext_proc.v3.ExternalProcessor`, text: "message_timeout is not given, which is 200ms: a large body"},
 	{rule: "message-timeout", edits: []string{" message_timeout: 1s  ", " message_timeout: 60s  "}, at: " message_timeout: 60s", text: "for so long each request waits"},
@@ -112,6 +125,14 @@ var badFiles = []bad{
 	{rule: "response-body-mode", edits: []string{"response_body_mode: NONE", "response_body_mode: BUFFERED"}, at: "response_body_mode: BUFFERED", text: "Envoy collects an answer"},
 	{rule: "ignored-replies", edits: []string{filterEnd, "              observability_mode: true\n" + filterEnd}, at: "observability_mode: true", text: "ignores its picks"},
 	{rule: "ignored-replies", edits: []string{filterEnd, "              disable_immediate_response: true\n" + filterEnd}, at: "disable_immediate_response: true", text: "a request that weir refuses goes on"},
+	{rule: "forward-rules", edits: []string{filterEnd, "              forward_rules: {allowed_headers: {patterns: [{prefix: content-}, {safe_regex: {regex: ':.*|x-weir'}}]}}\n" + filterEnd}, at: "forward_rules:", text: "forward_rules keep x-weir-class, x-weir-deadline from weir"},
+	{rule: "forward-rules", edits: []string{filterEnd, "              forward_rules: {allowed_headers: {patterns: [{suffix: s}]}, disallowed_headers: {patterns: [{exact: x-weir-class}]}}\n" + filterEnd}, at: "forward_rules:", text: "forward_rules keep :path, x-weir-class, x-weir-deadline from weir"},
+	{rule: "forward-rules", edits: []string{filterEnd, "              forward_rules: {disallowed_headers: {patterns: [{contains: Tenant, ignore_case: true}, {prefix: x-session}]}}\n" + filterEnd, "max_hold: 300s", "flow: header:X-Tenant\n      max_hold: 300s", "affinity: consistent_hash(prompt_prefix)  ", "affinity: consistent_hash(header:x-session-id)  "}, at: "forward_rules:", text: "forward_rules keep x-tenant, x-session-id from weir"},
+	{rule: "mutation-rules", edits: []string{filterEnd, "              mutation_rules: {disallow_all: true}\n" + filterEnd}, at: "mutation_rules:", text: "mutation_rules do not let weir set x-gateway-destination-endpoint, retry-after:"},
+	{rule: "mutation-rules", edits: []string{filterEnd, "              mutation_rules: {disallow_all: true, allow_expression: {regex: x-gateway-destination-endpoint}}\n" + filterEnd}, at: "mutation_rules:", text: "do not let weir set retry-after:"},
+	{rule: "mutation-rules", edits: []string{filterEnd, "              mutation_rules: {allow_expression: {regex: x-.*}, disallow_expression: {regex: x-gateway.*}}\n" + filterEnd}, at: "mutation_rules:", text: "do not let weir set x-gateway-destination-endpoint:"},
+	{rule: "status-on-error", edits: []string{"status_on_error: {code: ServiceUnavailable}", "status_on_error: {code: OK}"}, at: "code: OK", text: "status_on_error is OK"},
+	{rule: "status-on-error", edits: []string{"status_on_error: {code: ServiceUnavailable}", "status_on_error: {code: 204}"}, at: "code: 204", text: "status_on_error is 204"},
 	{rule: "newer-envoy", envoy: Version{1, 37}, edits: []string{filterEnd, "              allow_content_length_header: true\n" + filterEnd}, at: "              allow_content_length_header: true\n", text: "allow_content_length_header needs Envoy 1.38"},
 	{rule: "newer-envoy", edits: []string{filterEnd, "              emit_client_span: false\n" + filterEnd}, at: "emit_client_span: false", text: "emit_client_span needs Envoy 1.40"},
 	{rule: "newer-envoy", edits: []string{fallbackBody, "            selected_host_key: {key: weir.served, path: [{key: endpoint}]}\n" + fallbackBody}, at: "selected_host_key:", text: "selected_host_key needs Envoy 1.38"},
@@ -129,6 +150,8 @@ var badFiles = []bad{
 	{rule: "strip-header", edits: []string{strip, strings.Replace(strip, "typed_config", "disabled: true\n            typed_config", 1)}, at: "- name: envoy.filters.http.ext_proc", text: "a client can name its replica"},
 	{rule: "pick-removed", edits: []string{"              request_body_buffer_limit: 33554432         # 32", "              request_headers_to_remove: [X-Gateway-Destination-Endpoint]\n              request_body_buffer_limit: 33554432 # 32"}, at: "request_headers_to_remove", text: "it takes weir's own pick out"},
 	{rule: "filter-order", edits: []string{afterWeir, "          - name: rate\n" + afterWeir}, at: "- name: rate", text: `filter "rate" runs after weir`},
+	{rule: "filter-off", edits: []string{theRoute, strings.Replace(theRoute, "                route:", perRoute+"                    disabled: true\n                route:", 1)}, at: "disabled: true", text: `requests to cluster "replicas" go past the gate`},
+	{rule: "filter-off", edits: []string{theRoute, "              - match: {path: /health}\n                route: {cluster: replicas, timeout: 0s}\n                typed_per_filter_config: {envoy.filters.http.ext_proc: {disabled: true}}\n" + theRoute}, at: "disabled: true", text: `requests to cluster "replicas" go past the gate`},
 	{rule: "router", edits: []string{routerEntry + "\n  # Only", "\n  # Only"}, at: "- name: envoy.filters.http.ext_proc", text: "the last filter is not the router"},
 	{rule: "router", edits: []string{"          # ---- 3 of 4", strings.Replace(routerEntry, "http.router\n", "http.router # first\n", 1) + "          # ---- 2 of 3"}, at: "http.router # first", text: "the router is not the last filter"},
 
@@ -146,13 +169,18 @@ var badFiles = []bad{
 	{rule: "served-attribute", edits: []string{"[upstream.address]", "[response.code]"}, at: "response_attributes:", text: "lacks upstream.address"},
 
 	{rule: "http2", edits: []string{"          http2_protocol_options:\n            connection_keepalive: {", "          http_protocol_options: {} # {"}, at: "  - name: weir\n", text: "no request reaches weir"},
+	{rule: "weir-health", edits: []string{weirHealthChecks, ""}, at: "  - name: weir\n", text: "has no health_checks"},
+	{rule: "weir-health", edits: []string{"      healthy_panic_threshold: {value: 0} ", "      #"}, at: "  - name: weir\n", text: "no healthy_panic_threshold of 0"},
+	{rule: "weir-health", edits: []string{"healthy_panic_threshold: {value: 0}", "healthy_panic_threshold: {value: 50}"}, at: "  - name: weir\n", text: "no healthy_panic_threshold of 0"},
 	{rule: "keepalive", mode: envoy.Streamed, edits: []string{"http2_protocol_options:\n            connection_keepalive:", "http2_protocol_options: {} #"}, at: "  - name: weir\n", text: "no connection_keepalive"},
 	{rule: "weir-breaker", edits: []string{weirBreakers, "#"}, at: "  - name: weir\n", text: "its max_requests is 1024: "},
 	{rule: "weir-breaker", edits: []string{"max_requests: 100000}", "max_requests: 9999}"}, at: "max_requests: 9999}", text: "give at least 10000"},
 	{rule: "weir-breaker", edits: []string{"max_requests: 100000}", "max_requests: 100000, priority: HIGH}"}, at: "  - name: weir\n", text: "its max_requests is 1024"},
 	{rule: "replicas-breaker", edits: []string{breakers, "circuit_breakers: {thresholds: [{max_connections: 9, max_retries: 9}]}"}, at: "[{max_connections: 9, max_retries: 9}]", text: "Envoy's default of 1024 max_requests"},
-	{rule: "replicas-breaker", edits: []string{breakers, "circuit_breakers: {thresholds: [{max_requests: 9, max_retries: 9}]}"}, at: "[{max_requests: 9, max_retries: 9}]", text: "Envoy's default of 1024 max_connections"},
-	{rule: "retries", edits: []string{breakers, "circuit_breakers: {thresholds: [{max_requests: 8, max_connections: 9}]}"}, at: "[{max_requests: 8, max_connections: 9}]", text: "Envoy's default of 3 max_retries"},
+	{rule: "replicas-breaker", edits: []string{breakers, "circuit_breakers: {thresholds: [{max_requests: 1024, max_retries: 9}]}"}, at: "[{max_requests: 1024, max_retries: 9}]", text: "Envoy's default of 1024 max_connections"},
+	{rule: "replicas-breaker", edits: []string{"max_requests: 1280,", "max_requests: 1023,"}, at: "max_requests: 1023,", text: `cluster "replicas" has max_requests of 1023, and weir sends its 4 replicas what they have seats for, 1024: what is more gets 503`},
+	{rule: "replicas-breaker", edits: []string{"{profile: 8B}", "{profile: 8B, seats: 321}"}, at: "max_requests: 1280,", text: "has max_requests of 1280, and weir sends its 4 replicas what they have seats for, 1284"},
+	{rule: "retries", edits: []string{breakers, "circuit_breakers: {thresholds: [{max_requests: 1024, max_connections: 9}]}"}, at: "[{max_requests: 1024, max_connections: 9}]", text: "Envoy's default of 3 max_retries"},
 
 	{rule: "metadata-command", edits: []string{service, "grpc_service: {envoy_grpc: {cluster_name: weir}, initial_metadata: [{key: weir-class, value: '%REQ(x)%'}]}"}, at: "%REQ(x)%", text: `weir-class is "%REQ(x)%": Envoy fills it in`},
 	{rule: "metadata-command", edits: overridden("overrides: {grpc_initial_metadata: [{key: Weir-Deadline, value: '%DOWNSTREAM_REMOTE_ADDRESS%'}]}"), at: "%DOWNSTREAM_REMOTE_ADDRESS%", text: "weir-deadline is"},
@@ -161,6 +189,14 @@ var badFiles = []bad{
 	{rule: "metadata-value", edits: overridden("overrides: {grpc_initial_metadata: [{key: weir-pool, value: replicas_round_robin}]}"), at: "value: replicas_round_robin", text: `weir-pool "replicas_round_robin" is no cluster with override_host`},
 	{rule: "metadata-value", edits: overridden("overrides: {grpc_initial_metadata: [{key: weir-clas, value: bulk}]}"), at: "key: weir-clas,", text: "weir reads no weir-clas"},
 	{rule: "metadata-value", edits: overridden("overrides: {grpc_initial_metadata: [{key: weir-class, value: 'bulk%%'}]}"), at: "value: 'bulk%%'", text: `weir-class "bulk%%" is no class`},
+	{rule: "flow-secret", edits: []string{"max_hold: 300s", "flow: header:Authorization\n      max_hold: 300s"}, at: "flow: header:Authorization", text: "flow takes the header authorization for the tenant's name, and it is a secret"},
+	{rule: "flow-secret", edits: []string{"max_hold: 300s", "flow: header:x-api-key\n      max_hold: 300s"}, at: "flow: header:x-api-key", text: "the header x-api-key"},
+	{rule: "bulk-fail-open", edits: []string{bulkRoute, prefixRoute("/") + bulkRoute}, at: "value: bulk}]}", text: "and that on line 82 before it takes every request: none gets here"},
+	{rule: "bulk-fail-open", edits: []string{bulkRoute, prefixRoute("/v1") + strings.Replace(bulkRoute, "prefix: /,", "path: /v1/chat/completions,", 1)}, at: "value: bulk}]}", text: "before it takes every request"},
+	{rule: "bulk-fail-open", edits: []string{"exact: bulk", "exact: Bulk"}, at: "exact: Bulk", text: "the route is for bulk and takes no request with x-weir-class: bulk"},
+	{rule: "bulk-fail-open", edits: []string{"string_match: {exact: bulk}}", "string_match: {exact: bulk}, invert_match: true}"}, at: "invert_match: true", text: "takes no request with x-weir-class: bulk"},
+	{rule: "bulk-fail-open", edits: []string{"string_match: {exact: bulk}", "prefix_match: bulk-"}, at: "prefix_match: bulk-", text: "takes no request with x-weir-class: bulk"},
+	{rule: "bulk-fail-open", edits: []string{bulkOverride, "overrides: {failure_mode_allow: false}", "exact: bulk", "exact: Bulk"}, at: "failure_mode_allow: true", text: "no route is for bulk"},
 	{rule: "bulk-fail-open", edits: []string{"failure_mode_allow: false, ", ""}, at: "value: bulk", text: "override it with false"},
 	{rule: "bulk-fail-open", edits: []string{bulkOverride, "overrides: {request_attributes: []}"}, at: "exact: bulk", text: "override it with false"},
 	{rule: "bulk-fail-open", edits: []string{bulkOverride, "overrides: {request_attributes: []}", "string_match: {exact: bulk}", "exact_match: bulk"}, at: "exact_match: bulk", text: "override it with false"},

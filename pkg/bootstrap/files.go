@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/weirproxy/weir/pkg/config"
@@ -40,6 +41,9 @@ func (f Files) read() (in input, err error) {
 	return in, errors.Join(errs[:]...)
 }
 
+// maxFile is the most of a file that is read, in bytes. A bootstrap of a thousand clusters is under 1 MiB.
+const maxFile = 16 << 20
+
 // readFile reads a regular file: a pipe would keep weir waiting for its other end.
 func readFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
@@ -49,7 +53,16 @@ func readFile(name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: not a regular file", name)
 	}
-	return os.ReadFile(name)
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s: more than %d MiB, which no policy or bootstrap file is", name, maxFile>>20)
+	}
+	return text, err
 }
 
 // reading is a Bootstrap, and where in the files its parts stand.

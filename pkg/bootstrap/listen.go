@@ -4,12 +4,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weirproxy/weir/pkg/config"
 	"github.com/weirproxy/weir/pkg/discover"
+	"github.com/weirproxy/weir/pkg/extproc"
 )
 
 const (
@@ -87,21 +87,22 @@ func (f *file) called(root *yaml.Node) map[string]*yaml.Node {
 	return called
 }
 
-// messageTimeout is Bootstrap.MessageTimeout.
-func (f *file) messageTimeout(root *yaml.Node, policy part) (least time.Duration) {
+// timers are Bootstrap.Timers, each once.
+func (f *file) timers(root *yaml.Node, policy part) (all []extproc.Timer) {
 	name := f.weir(root, policy)
 	if name == nil {
-		return 0
+		return nil
 	}
 	for _, m := range f.messages(f.find(root, "static_resources", "listeners"), extProc) {
 		if f.text(m, "grpc_service", "envoy_grpc", "cluster_name") != name.Value {
 			continue
 		}
-		if t := f.timeout(m, "message_timeout", defaultMessageTimeout); t.known && (least == 0 || t.value < least) {
-			least = t.value
+		each, most := f.timeout(m, "message_timeout", defaultMessageTimeout), f.timeout(m, "max_message_timeout", 0)
+		if t := (extproc.Timer{Message: each.value, Most: most.value}); each.known && most.known && !slices.Contains(all, t) {
+			all = append(all, t)
 		}
 	}
-	return least
+	return all
 }
 
 // address reads the address of weir's own endpoint.

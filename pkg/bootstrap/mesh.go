@@ -20,6 +20,7 @@ type mesh struct {
 	clusters map[string]*yaml.Node
 	targets  []*target // those of them that have override_host, in the order of the file
 	weir     string    // the name of weir's own cluster; empty: not known
+	past     []*route  // to a target, with weir's filter switched off
 	managers []*manager
 }
 
@@ -47,7 +48,7 @@ type route struct {
 type settings struct {
 	filter    *yaml.Node
 	overrides []*yaml.Node
-	off       bool
+	off       *yaml.Node // where the filter is switched off; nil: it is on
 }
 
 func newMesh(in input, root *yaml.Node, envoy Version) *mesh {
@@ -57,6 +58,7 @@ func newMesh(in input, root *yaml.Node, envoy Version) *mesh {
 	for _, c := range load.list(root, "static_resources", "clusters") {
 		if m.clusters[load.text(c, "name")] == c && load.overridden(c) {
 			m.targets = append(m.targets, m.target(c))
+			m.targets[len(m.targets)-1].replicas = len(load.endpoints(c))
 		}
 	}
 	at, policy, err := in.policyOf(load, root)
@@ -85,9 +87,13 @@ func (m *mesh) add(listener, hcm *yaml.Node) {
 		for _, ext := range m.messages(entry, extProc) {
 			g := &manager{listener: listener, node: hcm, filters: filters, at: i, filter: ext, routes: m.routes(hcm)}
 			for _, r := range g.routes {
-				r.settings = m.settings(ext, m.text(entry, "name"), m.flag(entry, "disabled"), r.levels)
-				if m.weir != "" && !r.settings.off && m.text(m.setting(r.settings, "grpc_service"), "envoy_grpc", "cluster_name") == m.weir {
+				r.settings = m.settings(ext, entry, r.levels)
+				calls := m.weir != "" && m.text(m.setting(r.settings, "grpc_service"), "envoy_grpc", "cluster_name") == m.weir
+				switch {
+				case calls && r.settings.off == nil:
 					g.weir = append(g.weir, r)
+				case calls && len(r.levels) > 0 && len(m.reached(r)) > 0:
+					m.past = append(m.past, r)
 				}
 			}
 			if len(g.weir) > 0 {
@@ -118,18 +124,20 @@ func (m *mesh) routes(hcm *yaml.Node) (all []*route) {
 	return all
 }
 
-// settings collects what the levels of a route say about the filter of a name. A level may switch it off or on,
-// by itself or in a FilterConfig around it.
-func (m *mesh) settings(filter *yaml.Node, name string, off bool, levels []*yaml.Node) settings {
-	s := settings{filter: filter, off: off}
+// settings collects what the levels of a route say about the filter of an entry in the list of filters. A level may
+// switch it off or on, by itself or in a FilterConfig around it.
+func (m *mesh) settings(filter, entry *yaml.Node, levels []*yaml.Node) settings {
+	s, name := settings{filter: filter, off: m.off(entry)}, m.text(entry, "name")
 	for _, level := range levels {
 		for _, p := range config.Pairs(m.get(level, "typed_per_filter_config")) {
 			if p.Key.Value != name {
 				continue
 			}
-			s.off = m.flag(p.Value, "disabled")
+			s.off = m.off(p.Value)
 			for _, one := range m.messages(p.Value, extProcPerRoute) {
-				s.off = s.off || m.flag(one, "disabled")
+				if at := m.off(one); at != nil {
+					s.off = at
+				}
 				if o := m.get(one, "overrides"); o != nil {
 					s.overrides = append(s.overrides, o)
 				}
@@ -137,6 +145,14 @@ func (m *mesh) settings(filter *yaml.Node, name string, off bool, levels []*yaml
 		}
 	}
 	return s
+}
+
+// off returns where n says disabled: true, nil if it does not.
+func (m *mesh) off(n *yaml.Node) *yaml.Node {
+	if at := m.get(n, "disabled"); at != nil && m.flag(n, "disabled") {
+		return at
+	}
+	return nil
 }
 
 // setting returns what holds of a field that the overrides may have too.

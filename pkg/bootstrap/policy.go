@@ -60,9 +60,7 @@ func (in input) alone() (*reading, error) {
 	}
 	r := &reading{Bootstrap: Bootstrap{Policy: a.Policy}, policy: part{f, root, in.Policy}, pools: map[string]place{}}
 	r.listen, r.all = r.policy.key("listen"), r.policy.key("pools")
-	if r.Listen.Network, r.Listen.Address, err = a.Address(); err != nil {
-		return nil, r.listen.fault(err.Error())
-	}
+	r.Listen.Network, r.Listen.Address, _ = a.Address() // ReadAlone has passed it
 	for i, at := range f.list(root, "pools") {
 		r.Pools = append(r.Pools, Pool(a.Pools[i]))
 		r.pools[a.Pools[i].Name] = f.place(at)

@@ -13,21 +13,23 @@ type Rule struct {
 // say reports what a rule finds at a node. Envoy's names stand in the text as the file may have them.
 type say func(at *yaml.Node, format string, args ...any)
 
-// The two rules that need no function of their own.
+// The rules that are not judged by the tree of Envoy's file.
 var (
 	serve    = Rule{Name: "serve", Severity: Error, Why: "weir serve refuses the file"}
 	keyTwice = Rule{Name: "key-twice", Severity: Error, Why: "Envoy takes the last of two equal keys, without a word"}
+	secret   = Rule{Name: "flow-secret", Severity: Warning, Why: "a client's secret becomes a tenant's name, which weir keeps, and of which it shows a hash"}
 )
 
 // Rules returns every rule, in the order in which the findings of one line stand.
 func Rules() []Rule {
-	return append(append([]Rule{serve}, rules...), keyTwice)
+	return append(append([]Rule{serve}, rules...), keyTwice, secret)
 }
 
 var rules = []Rule{
 	{"unseen", Warning, "what comes over xDS, or by a header, is not checked", unseen},
 
 	{"hold-timeout", Error, "Envoy ends a hold at message_timeout when it ignores weir's override", holdTimeout},
+	{"no-message-timeout", Error, "Envoy waits for no answer: every request goes past weir, or fails", noMessageTimeout},
 	{"message-timeout", Warning, "too short and large bodies miss weir, too long and a hung weir delays each request", messageTimeout},
 	{"idle-timeout", Error, "Envoy answers 504 to a request that is held, or waits for its first token, for longer", idleTimeout},
 	{"route-timeout", Error, "an answer that streams for longer is cut", routeTimeout},
@@ -41,6 +43,9 @@ var rules = []Rule{
 	{"request-trailer-mode", Error, "Envoy refuses FULL_DUPLEX_STREAMED without it", requestTrailerMode},
 	{"response-body-mode", Warning, "each chunk of each answer passes weir, which has no use for it", responseBodyMode},
 	{"ignored-replies", Error, "Envoy does not do what weir answers", ignoredReplies},
+	{"forward-rules", Error, "weir does not get the headers that it reads", forwardRules},
+	{"mutation-rules", Error, "Envoy drops the headers that weir sets: the pick, Retry-After", mutationRules},
+	{"status-on-error", Warning, "Envoy answers 500, which no client is told to try again", statusOnError},
 	{"newer-envoy", Error, "the Envoy named by -envoy refuses the file", newerEnvoy},
 
 	{"buffer-too-large", Error, "in BUFFERED a body over weir's body_limit is an error of gRPC, not a 413", bufferTooLarge},
@@ -49,6 +54,7 @@ var rules = []Rule{
 	{"strip-header", Error, "a client names its replica", stripHeader},
 	{"pick-removed", Error, "the pick leaves with the client's header, as Envoy removes it after the filters", pickRemoved},
 	{"filter-order", Warning, "a filter after weir runs when the hold is over, and may undo what weir read or picked", filterOrder},
+	{"filter-off", Warning, "requests to a pool go past weir, which does not know of their work", filterOff},
 	{"router", Error, "Envoy refuses anything but one router, the last of the filters", oneRouter},
 
 	{"override-sources", Error, "nothing carries the pick to override_host", overrideSources},
@@ -63,9 +69,10 @@ var rules = []Rule{
 	{"served-attribute", Warning, "weir cannot tell which replica served", servedAttribute},
 
 	{"http2", Error, "gRPC needs HTTP/2: no request reaches weir", http2},
+	{"weir-health", Warning, "Envoy does not learn that weir is gone, or goes on calling it", weirHealth},
 	{"keepalive", Warning, "in FULL_DUPLEX_STREAMED there is no timer: a weir that hangs holds every request", keepalive},
 	{"weir-breaker", Warning, "each held request and each answer under way counts; one more goes past weir or fails", weirBreaker},
-	{"replicas-breaker", Warning, "Envoy's default of 1024 turns a pool's answers into 503", replicasBreaker},
+	{"replicas-breaker", Warning, "Envoy's default of 1024, or less than the replicas have seats for, turns what weir lets go into 503", replicasBreaker},
 	{"retries", Warning, "Envoy's default of 3 at once makes errors of a replica's death", retries},
 
 	{"metadata-command", Error, "Envoy fills it in from the request: a client names its own class", metadataCommand},

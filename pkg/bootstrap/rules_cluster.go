@@ -15,6 +15,7 @@ type target struct {
 	name             string
 	policies         []*yaml.Node // its override_host policies, as far as they have a body
 	header, metadata bool         // where these look for weir's pick
+	replicas         int          // its endpoints in the file
 }
 
 func (m *mesh) target(c *yaml.Node) *target {
@@ -129,6 +130,21 @@ func (m *mesh) http2Options(c *yaml.Node) *yaml.Node {
 func http2(m *mesh, say say) {
 	if c := m.clusters[m.weir]; c != nil && m.http2Options(c) == nil {
 		say(c, "cluster %q is weir and has no http2_protocol_options: no request reaches weir", m.weir)
+	}
+}
+
+// weirHealth is what Envoy knows of a weir that is gone: in FULL_DUPLEX_STREAMED it fails open only once a check has
+// failed, and with the usual panic threshold not even then, as weir is the cluster's one endpoint.
+func weirHealth(m *mesh, say say) {
+	c := m.clusters[m.weir]
+	panics := m.find(c, "common_lb_config", "healthy_panic_threshold")
+	least, _ := m.number(panics, "value")
+	switch {
+	case c == nil:
+	case len(m.list(c, "health_checks")) == 0:
+		say(c, "cluster %q is weir and has no health_checks: while weir is gone FULL_DUPLEX_STREAMED fails requests, and a weir that hangs delays each by message_timeout", m.weir)
+	case panics == nil || least > 0:
+		say(c, "cluster %q is weir and has no healthy_panic_threshold of 0: with its one endpoint down Envoy calls it all the same", m.weir)
 	}
 }
 

@@ -116,6 +116,13 @@ func replicasBreaker(m *mesh, say say) {
 				say(at, "cluster %q has Envoy's default of %d %s: give what its replicas have seats for, and what they may queue", t.name, defaultBreaker, key)
 			}
 		}
+		if m.policy == nil {
+			return
+		}
+		seats := t.replicas * m.policy.Replica.Seats
+		if v, at, ok := m.threshold(t.at, "max_requests"); ok && v < float64(seats) {
+			say(at, "cluster %q has max_requests of %.0f, and weir sends its %d replicas what they have seats for, %d: what is more gets 503 from Envoy", t.name, v, t.replicas, seats)
+		}
 	})
 }
 

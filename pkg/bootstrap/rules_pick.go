@@ -113,6 +113,15 @@ func filterOrder(m *mesh, say say) {
 	}
 }
 
+// filterOff looks for routes to a pool that skip weir.
+func filterOff(m *mesh, say say) {
+	for _, r := range m.past {
+		for _, t := range m.reached(r) {
+			say(r.settings.off, "weir's filter is off here: requests to cluster %q go past the gate, and weir does not know of the replicas' work for them", t.name)
+		}
+	}
+}
+
 func oneRouter(m *mesh, say say) {
 	for _, g := range m.managers {
 		for i, entry := range g.filters {

@@ -46,11 +46,19 @@ func messageTimeout(m *mesh, say say) {
 			return
 		}
 		switch t := m.timeout(g.filter, "message_timeout", defaultMessageTimeout); {
-		case !t.known:
+		case !t.known, t.value == 0:
 		case t.value < shortMessage:
 			say(t.at, "%s: a large body, or a busy machine, takes weir longer, and the request goes on without a pick or fails; give at least %v", t.text, shortMessage)
 		case t.value > longMessage:
 			say(t.at, "%s: for so long each request waits for a weir that hangs; 1s is enough", t.text)
+		}
+	})
+}
+
+func noMessageTimeout(m *mesh, say say) {
+	m.through(func(g *manager, r *route) {
+		if t := m.timeout(g.filter, "message_timeout", defaultMessageTimeout); m.buffered(r) && t.known && t.value == 0 {
+			say(t.at, "%s: Envoy does not wait for weir, so that each request goes on without a pick or fails; give 1s", t.text)
 		}
 	})
 }

@@ -50,11 +50,17 @@ func Default() []Class {
 	return classes
 }
 
+// maxClasses bounds them: each has queues and series of metrics of its own.
+const maxClasses = 64
+
 // Validate returns every fault of the classes, joined; each begins with its key and a colon.
 func Validate(classes []Class) error {
 	var errs []error
 	if len(classes) == 0 {
 		errs = append(errs, errors.New("classes: at least one is needed"))
+	}
+	if len(classes) > maxClasses {
+		errs = append(errs, fmt.Errorf("classes: %d, more than %d", len(classes), maxClasses))
 	}
 	seen := map[string]bool{}
 	shares := 0

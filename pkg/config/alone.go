@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -115,8 +114,8 @@ func (a *Alone) Address() (network, address string, err error) {
 	if path, ok := strings.CutPrefix(a.Listen, "unix:"); ok {
 		return "unix", path, Socket(path)
 	}
-	at, err := netip.ParseAddrPort(a.Listen)
-	if err != nil || at.Port() == 0 {
+	at, err := discover.AddrPort(a.Listen)
+	if err != nil {
 		return "", "", fmt.Errorf("%q is not unix:PATH or ip:port", a.Listen)
 	}
 	return "tcp", at.String(), nil

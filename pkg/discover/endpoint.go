@@ -6,9 +6,7 @@ package discover
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
-	"strconv"
 )
 
 // embedded holds the IPv6 addresses that end in an IPv4 one and are no other: ::10.0.0.1, ::1 and ::.
@@ -19,29 +17,46 @@ var embedded = netip.MustParsePrefix("::/96")
 // (::ffff:10.0.0.1), which Envoy keeps apart from 10.0.0.1, so that one replica could be listed as two.
 func Endpoint(host string, port int) (string, error) {
 	addr, err := netip.ParseAddr(host)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", fmt.Errorf("%q is not an IP address", host)
+	}
+	if port < 1 || port > 65535 {
+		return "", fmt.Errorf("port %d is not between 1 and 65535", port)
+	}
+	return replica(netip.AddrPortFrom(addr, uint16(port)))
+}
+
+// replica is Endpoint of what is an address.
+func replica(at netip.AddrPort) (string, error) {
+	addr := at.Addr()
+	host := addr.String()
+	switch {
 	case addr.Zone() != "":
 		return "", fmt.Errorf("%q has a zone id, which is unknown on other machines", host)
 	case addr.IsUnspecified():
 		return "", fmt.Errorf("%q is no address of a replica", host)
 	case addr.Is4In6(), embedded.Contains(addr) && !addr.IsLoopback():
 		return "", fmt.Errorf("%q is IPv4 inside IPv6: give the IPv4 address", host)
-	case port < 1 || port > 65535:
-		return "", fmt.Errorf("port %d is not between 1 and 65535", port)
 	}
-	return netip.AddrPortFrom(addr, uint16(port)).String(), nil
+	return at.String(), nil
 }
 
 // Parse is Endpoint of a text such as 10.0.0.1:8000 or [2001:db8::1]:8000.
 func Parse(text string) (string, error) {
-	host, digits, err := net.SplitHostPort(text)
-	port, errPort := strconv.Atoi(digits)
-	if err != nil || errPort != nil {
-		return "", fmt.Errorf("%q is not ip:port", text)
+	at, err := AddrPort(text)
+	if err != nil {
+		return "", err
 	}
-	return Endpoint(host, port)
+	return replica(at)
+}
+
+// AddrPort reads such a text, with a port from 1 on, for whatever address: one to listen on may be 0.0.0.0.
+func AddrPort(text string) (netip.AddrPort, error) {
+	at, err := netip.ParseAddrPort(text)
+	if err != nil || at.Port() == 0 {
+		return netip.AddrPort{}, fmt.Errorf("%q is not ip:port", text)
+	}
+	return at, nil
 }
 
 // Raw is an endpoint as a file has it.

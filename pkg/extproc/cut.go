@@ -5,9 +5,16 @@ import (
 	"time"
 )
 
-// A hold that Envoy ends at message_timeout looks to weir like any client that leaves: a context that is cancelled. Only
-// the time tells. From cutEarly of message_timeout on, as weir's clock starts after Envoy's, to cutLate after it, for a
-// busy machine, it counts as Envoy's; one that came later had its override accepted.
+// Timer is what an ext_proc filter of Envoy's runs for each message in BUFFERED. It ends a hold unless weir can extend
+// it.
+type Timer struct {
+	Message time.Duration // message_timeout
+	Most    time.Duration // max_message_timeout: Envoy ignores an override that is longer; 0: any
+}
+
+// A hold that Envoy ends at message_timeout looks to weir like any client that leaves: a context that is cancelled. It
+// counts as Envoy's where the filter ignores weir's override, and the time fits: from cutEarly of message_timeout on, as
+// weir's clock starts after Envoy's, to cutLate after it, for a busy machine.
 const (
 	cutEarly = 0.95
 	cutLate  = 500 * time.Millisecond
@@ -22,14 +29,20 @@ type cuts struct {
 	logged time.Time
 }
 
-// isCut reports whether a hold that was cancelled after so long was cut by Envoy.
-func (s *Server) isCut(held time.Duration) bool {
-	mt := s.MessageTimeout
-	return mt > 0 && held.Seconds() >= cutEarly*mt.Seconds() && held <= mt+cutLate
+// cutBy returns the timer that ended a hold which was cancelled after so long, though weir had asked for override; nil
+// if none did.
+func (s *Server) cutBy(held, override time.Duration) *Timer {
+	for i := range s.timers {
+		t := &s.timers[i]
+		if override > t.Most && t.Message > 0 && held.Seconds() >= cutEarly*t.Message.Seconds() && held <= t.Message+cutLate {
+			return t
+		}
+	}
+	return nil
 }
 
 // logCut counts a hold that Envoy cut, and says so once in cutEvery; least is what max_message_timeout must be.
-func (s *Server) logCut(now time.Time, least time.Duration) {
+func (s *Server) logCut(now time.Time, by *Timer, least time.Duration) {
 	s.cuts.mu.Lock()
 	s.cuts.n++
 	n := s.cuts.n
@@ -40,6 +53,6 @@ func (s *Server) logCut(now time.Time, least time.Duration) {
 	s.cuts.mu.Unlock()
 	if due {
 		s.log.Error("Envoy ends holds at message_timeout: where it fails open they go past the gate. It ignores weir's override unless max_message_timeout of the ext_proc filter is at least that long",
-			"held_cut", n, "message_timeout", s.MessageTimeout, "max_message_timeout_needed", least)
+			"held_cut", n, "message_timeout", by.Message, "max_message_timeout", by.Most, "max_message_timeout_needed", least)
 	}
 }

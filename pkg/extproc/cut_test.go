@@ -7,28 +7,40 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirproxy/weir/pkg/extproc"
 	"github.com/weirproxy/weir/pkg/route"
 )
 
 // TestCutHold is ai-gateway PR#1428: a hold that ends near message_timeout is Envoy's doing and not its client's, where
-// Envoy has a timer and weir knows it. Whatever it is, the place at the gate is free in the same instant.
+// Envoy has a timer that ignores weir's override of 305 s, and weir knows it. Whatever it is, the place at the gate is
+// free in the same instant.
 func TestCutHold(t *testing.T) {
 	const timeout = time.Second
+	ignores := []extproc.Timer{{Message: timeout, Most: 304 * time.Second}}
+	takes := []extproc.Timer{{Message: timeout, Most: 305 * time.Second}}
 	for _, tc := range []struct {
-		timeout, after time.Duration
-		bare, cut      bool // bare: a request without a body
+		timers    []extproc.Timer
+		after     time.Duration
+		bare, cut bool // bare: a request without a body
 	}{
-		{timeout, 0, false, false},
-		{timeout, 949 * time.Millisecond, false, false},
-		{timeout, 950 * time.Millisecond, false, true},
-		{timeout, timeout, false, true},
-		{timeout, timeout, true, true},
-		{timeout, 1500 * time.Millisecond, false, true},
-		{timeout, 1501 * time.Millisecond, false, false}, // its override was accepted
-		{timeout, 20 * time.Second, false, false},
-		{0, timeout, false, false}, // not known
+		{ignores, 0, false, false},
+		{ignores, 949 * time.Millisecond, false, false},
+		{ignores, 950 * time.Millisecond, false, true},
+		{ignores, timeout, false, true},
+		{ignores, timeout, true, true},
+		{ignores, 1500 * time.Millisecond, false, true},
+		{ignores, 1501 * time.Millisecond, false, false},
+		{ignores, 20 * time.Second, false, false},
+		{takes, timeout, false, false}, // a client with a timeout of its own
+		{takes, timeout, true, false},
+		{[]extproc.Timer{{Message: timeout}}, timeout, false, true}, // no max_message_timeout
+		{[]extproc.Timer{{Message: 0}}, 0, false, false},            // Envoy lets nothing be held
+		{append(takes, ignores...), timeout, false, true},           // one of two filters
+		{append(takes, extproc.Timer{Message: 5 * timeout}), timeout, false, false},
+		{append(takes, extproc.Timer{Message: 5 * timeout}), 5 * timeout, false, true},
+		{nil, timeout, false, false}, // not known
 	} {
-		eachMode(t, options{seats: 1, timeout: tc.timeout}, func(f *fake, m mode) {
+		eachMode(t, options{seats: 1, timers: tc.timers}, func(f *fake, m mode) {
 			busy, held := f.fill(m)
 			if tc.bare {
 				held.cancel()
@@ -49,7 +61,7 @@ func TestCutHold(t *testing.T) {
 				want = route.CutHeld
 			}
 			if d := f.one(); d.Outcome != want {
-				f.t.Errorf("%v of %v: outcome %v, want %v", tc.after, tc.timeout, d.Outcome, want)
+				f.t.Errorf("%v of %v: outcome %v, want %v", tc.after, tc.timers, d.Outcome, want)
 			}
 			for _, c := range busy {
 				c.close()
@@ -63,7 +75,7 @@ func TestCutHold(t *testing.T) {
 // holds were cut since the last; and none for a client that leaves.
 func TestCutHoldIsLogged(t *testing.T) {
 	var log bytes.Buffer
-	withFake(t, options{seats: 1, timeout: time.Second, log: slog.New(slog.NewTextHandler(&log, nil))}, func(f *fake) {
+	withFake(t, options{seats: 1, timers: []extproc.Timer{{Message: time.Second, Most: time.Minute}}, log: slog.New(slog.NewTextHandler(&log, nil))}, func(f *fake) {
 		busy, first := f.fill(buffered)
 		first.cancel()
 		cut := func(n int) {
@@ -82,7 +94,7 @@ func TestCutHoldIsLogged(t *testing.T) {
 				t.Errorf("want %d lines, the last with %q:\n%s", n, last, text)
 			}
 			for line := range strings.Lines(text) {
-				if !strings.Contains(line, "level=ERROR") || !strings.Contains(line, "max_message_timeout_needed=5m5s") || !strings.Contains(line, "message_timeout=1s") {
+				if !strings.Contains(line, "level=ERROR") || !strings.Contains(line, " max_message_timeout=1m0s max_message_timeout_needed=5m5s") || !strings.Contains(line, "message_timeout=1s") {
 					t.Errorf("line %s", line)
 				}
 			}

@@ -42,7 +42,7 @@ func (st *stream) end(err *error) {
 		st.srv.eventStream(now.Sub(st.events))
 	}
 	if d.Outcome == route.CutHeld {
-		st.srv.logCut(now, d.MaxHold()+holdSlack)
+		st.srv.logCut(now, st.cut, d.MaxHold()+holdSlack)
 	}
 	st.srv.record(d)
 }
@@ -151,7 +151,7 @@ func (st *stream) ending(d *route.Decision, fault any) route.Outcome {
 	switch {
 	case fault != nil:
 		return route.Failed
-	case st.cut:
+	case st.cut != nil:
 		return route.CutHeld
 	case d.Status != 0:
 		return route.Answered

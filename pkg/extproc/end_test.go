@@ -20,7 +20,7 @@ func TestEarlyWarning(t *testing.T) {
 		"none":           {late: 30},
 	} {
 		var out bytes.Buffer
-		s := NewServer(Default(), nil, nil, slog.New(slog.NewTextHandler(&out, nil)))
+		s := NewServer(Default(), nil, nil, nil, slog.New(slog.NewTextHandler(&out, nil)))
 		for range tc.late {
 			s.eventStream(earlyEnd)
 		}

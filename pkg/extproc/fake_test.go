@@ -29,7 +29,7 @@ type options struct {
 	held      int                          // requests held at most
 	heldBytes int                          // bytes of their bodies at most
 	none      bool                         // no replicas
-	timeout   time.Duration                // Envoy's message_timeout; 0: not known
+	timers    []extproc.Timer              // of Envoy; none: not known
 	flow      string                       // where a tenant stands
 	classFrom string                       // where a trusted class stands
 	record    func(*route.Decision)        // called before the fake's own
@@ -104,8 +104,7 @@ func newFake(t *testing.T, o options) *fake {
 			o.record(d)
 		}
 	}
-	f.Server = extproc.NewServer(cfg, map[string]*route.Router{"replicas": f.router}, record, o.log)
-	f.Server.MessageTimeout = o.timeout
+	f.Server = extproc.NewServer(cfg, o.timers, map[string]*route.Router{"replicas": f.router}, record, o.log)
 	f.serve(o.intercept)
 	return f
 }

@@ -48,7 +48,7 @@ func listening(t *testing.T) (address string, log *lines) {
 		t.Fatal(err)
 	}
 	log = &lines{}
-	s := extproc.NewServer(extproc.Default(), nil, func(*route.Decision) {}, slog.New(slog.NewTextHandler(log, nil)))
+	s := extproc.NewServer(extproc.Default(), nil, nil, func(*route.Decision) {}, slog.New(slog.NewTextHandler(log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()

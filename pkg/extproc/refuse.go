@@ -72,9 +72,12 @@ const (
 	anthropic
 )
 
-// dialectOf goes by the path, and by the header that each of Anthropic's clients sends: a gateway may serve its API
-// under any path.
+// dialectOf goes by the path without its query, and by the header that each of Anthropic's clients sends: a gateway may
+// serve its API under any path.
 func dialectOf(path string, anthropicVersion bool) dialect {
+	if query := strings.IndexAny(path, "?#"); query >= 0 {
+		path = path[:query]
+	}
 	switch {
 	case anthropicVersion || strings.Contains(path, "/v1/messages"):
 		return anthropic

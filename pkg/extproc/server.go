@@ -83,11 +83,8 @@ const (
 type Server struct {
 	extprocv3.UnimplementedExternalProcessorServer
 
-	// MessageTimeout is Envoy's, after which it ends a hold if it ignores weir's override. 0, until it is set before
-	// Serve: not known, and no hold counts as cut.
-	MessageTimeout time.Duration
-
 	cfg    Config
+	timers []Timer
 	pools  map[string]*pool
 	record func(*route.Decision)
 	log    *slog.Logger
@@ -112,9 +109,10 @@ type pool struct {
 }
 
 // NewServer returns a server that routes by routers, keyed by pool name, and calls record once for each request
-// that ended, from the goroutine of its stream, or at the end of Serve.
-func NewServer(cfg Config, routers map[string]*route.Router, record func(*route.Decision), log *slog.Logger) *Server {
-	s := &Server{cfg: cfg, pools: map[string]*pool{}, record: record, log: log, health: health.NewServer(), draining: make(chan struct{}), stopping: make(chan struct{})}
+// that ended, from the goroutine of its stream, or at the end of Serve. timers are those of the filters that call weir;
+// without any, such as where the filters are not known, no hold counts as cut.
+func NewServer(cfg Config, timers []Timer, routers map[string]*route.Router, record func(*route.Decision), log *slog.Logger) *Server {
+	s := &Server{cfg: cfg, timers: timers, pools: map[string]*pool{}, record: record, log: log, health: health.NewServer(), draining: make(chan struct{}), stopping: make(chan struct{})}
 	s.Configure(cfg)
 	for name, r := range routers {
 		s.pools[name] = &pool{Router: r, wake: make(chan struct{}, 1)}

@@ -30,7 +30,7 @@ type stream struct {
 	decision  *route.Decision
 	echoed    bool      // FULL_DUPLEX_STREAMED: the request side is answered
 	answering bool      // the response headers are on their way to the client
-	cut       bool      // Envoy has ended the hold, as it ignored the override
+	cut       *Timer    // ended the hold, as Envoy ignored the override; nil: none did
 	left      bool      // weir has ended the stream, and the answer goes on
 	events    time.Time // when the headers of a 2xx event stream came
 }
@@ -239,7 +239,9 @@ func (st *stream) wait(d *route.Decision) error {
 		}
 		return nil
 	case <-st.rpc.Context().Done():
-		st.cut = !st.duplex() && st.srv.isCut(time.Since(d.Arrived))
+		if !st.duplex() {
+			st.cut = st.srv.cutBy(time.Since(d.Arrived), d.MaxHold()+holdSlack)
+		}
 		return errGone
 	}
 }

@@ -1,7 +1,10 @@
 package route
 
 import (
+	"fmt"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/weirproxy/weir/pkg/gate"
 	"github.com/weirproxy/weir/pkg/pool"
@@ -49,7 +52,7 @@ type ClassStats struct {
 
 // Head is a request that is among the next to go, and what it waits for.
 type Head struct {
-	Flow      string  `json:"flow,omitempty"` // at most flowBytes of it
+	Flow      string  `json:"flow,omitempty"` // the last 8 hex digits of its xxhash64: a tenant's name may be a secret, such as a key
 	Tokens    float64 `json:"tokens"`
 	Waited    float64 `json:"waited_seconds"`
 	Left      float64 `json:"deadline_seconds"` // until it is refused
@@ -58,7 +61,13 @@ type Head struct {
 	Why       string  `json:"waits_for"`
 }
 
-const flowBytes = 64
+// flowMark tells flows apart without showing them.
+func flowMark(flow string) string {
+	if flow == "" {
+		return ""
+	}
+	return fmt.Sprintf("%08x", uint32(xxhash.Sum64String(flow)))
+}
 
 // GateStats describes the gate at now, with the first so many of each class.
 func (r *Router) GateStats(now time.Time, heads int) GateStats {
@@ -70,7 +79,7 @@ func (r *Router) GateStats(now time.Time, heads int) GateStats {
 			first = append(first, []Head{})
 		}
 		first[class] = append(first[class], Head{
-			Flow: t.Flow[:min(len(t.Flow), flowBytes)], Tokens: t.Tokens, Waited: now.Sub(t.Owner.(*Decision).Arrived).Seconds(),
+			Flow: flowMark(t.Flow), Tokens: t.Tokens, Waited: now.Sub(t.Owner.(*Decision).Arrived).Seconds(),
 			Left: t.Deadline.Sub(now).Seconds(), Predicted: t.Predicted.Seconds(), Replica: at.Endpoint, Why: why.String(),
 		})
 	})
