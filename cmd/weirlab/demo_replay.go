@@ -57,8 +57,8 @@ func (s *stack) replay(name, url string, w work) (outcome, error) {
 			select {
 			case <-tick:
 				sent, done, failed := g.Progress()
-				s.progress("%-12s %2.0f of %2.0f s: %d sent, %d answered, %d failed", name+":",
-					time.Since(start).Seconds(), length.Seconds(), sent, done-failed, failed)
+				s.progress("%-12s %2.0f of %2.0f s: %d sent, %d answered, %d failed or cut at the end", name+":",
+					min(time.Since(start), length).Seconds(), length.Seconds(), sent, done-failed, failed)
 			case <-stop:
 				return
 			}
