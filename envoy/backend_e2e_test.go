@@ -22,10 +22,11 @@ type seen struct {
 	mark   string   // the value of x-mark
 }
 
-// backend is a replica that answers 200. The query asks for a streamed answer (events=N, every=DURATION; hold) or for
-// a status (status=N).
+// backend is a replica that answers 200. The query asks for a streamed answer (events=N, every=DURATION; hold), for a
+// status (status=N), or for a time that the answer takes, one after the other (busy=DURATION).
 type backend struct {
 	*httptest.Server
+	busy sync.Mutex    // held by the one that is served, if it asks for a time
 	hold chan struct{} // closed: the answers that wait for it (hold) end
 	mu   sync.Mutex
 	seen []seen
@@ -67,6 +68,11 @@ func (b *backend) answer(w http.ResponseWriter, r *http.Request) {
 	if status, err := strconv.Atoi(q.Get("status")); err == nil {
 		w.WriteHeader(status)
 		return
+	}
+	if takes, err := time.ParseDuration(q.Get("busy")); err == nil {
+		b.busy.Lock()
+		time.Sleep(takes)
+		b.busy.Unlock()
 	}
 	events, err := strconv.Atoi(q.Get("events"))
 	if err != nil && !q.Has("hold") {

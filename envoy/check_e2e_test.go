@@ -107,6 +107,8 @@ var misled = []struct {
 }{
 	{rules: []string{"hold-timeout"}, edits: []string{"max_message_timeout: 600s", "max_message_timeout: 304.9s"}, show: holdIsCut(200, time.Second)},
 	{rules: []string{"hold-timeout", "serve"}, edits: []string{"max_message_timeout: 600s", "max_message_timeout: 600s\n              max_message_timeout: 2s"}, show: holdIsCut(200, time.Second)},
+	{rules: []string{"key-twice", "trailer-mode"}, mode: envoy.Streamed, edits: []string{"response_trailer_mode: SEND ", "response_trailer_mode: SEND\n                response_trailer_mode: SKIP #"}, show: leaseEndsEarly},
+	{rules: []string{"message-timeout"}, edits: []string{" message_timeout: 1s  ", " message_timeout: 0.02s  "}, show: largeGoesPast(30 << 20)},
 	{rules: []string{"no-message-timeout"}, edits: []string{" message_timeout: 1s  ", " message_timeout: 0s  "}, show: nothingIsPicked},
 	{rules: []string{"forward-rules"}, edits: []string{atFilter, "              forward_rules: {allowed_headers: {patterns: [{prefix: content-}]}}\n" + atFilter}, show: promptIsUnread},
 	{rules: []string{"forward-rules"}, edits: []string{atFilter, "              forward_rules: {disallowed_headers: {patterns: [{exact: 'x-weir-class'}]}}\n" + atFilter}, show: classIsUnread},
@@ -129,7 +131,7 @@ var misled = []struct {
 	{rules: []string{"body-mode"}, edits: []string{" request_body_mode: BUFFERED", " #"}, show: promptIsUnread},
 	{rules: []string{"body-partial"}, edits: []string{" request_body_mode: BUFFERED", " request_body_mode: BUFFERED_PARTIAL", listenerAt, "    per_connection_buffer_limit_bytes: 65536 #", atLimit, "              request_body_buffer_limit: 65536 #"}, show: promptIsCut},
 	{rules: []string{"response-body-mode"}, edits: []string{"response_body_mode: NONE", "response_body_mode: BUFFERED"}, show: answerIsCollected},
-	{rules: []string{"buffer-too-large"}, edits: []string{atLimit, "              request_body_buffer_limit: 67108864 # 32", listenerAt, "    per_connection_buffer_limit_bytes: 67108864 #"}, show: largeGoesPast},
+	{rules: []string{"buffer-too-large"}, edits: []string{atLimit, "              request_body_buffer_limit: 67108864 # 32", listenerAt, "    per_connection_buffer_limit_bytes: 67108864 #"}, show: largeGoesPast(40 << 20)},
 	{rules: []string{"buffer-default"}, edits: []string{atLimit, "              #", listenerAt, "    #"}, show: isTooLarge(http.DefaultClient, 2<<20)},
 	{rules: []string{"buffer-default"}, oldest: true, edits: []string{listenerAt, "    #"}, show: isTooLarge(http.DefaultClient, 2<<20)},
 	{rules: []string{"buffer-default"}, oldest: true, edits: []string{"{initial_stream_window_size: 33554432, initial_connection_window_size: 33554432}", "{}"}, show: isTooLarge(http2Client, 20<<20)},
@@ -149,6 +151,30 @@ var misled = []struct {
 	{rules: []string{"original-dst"}, edits: []string{
 		atRoute, "              - match: {prefix: /ready}\n                route: {cluster: any, timeout: 0s}\n" + atRoute,
 		"  - name: replicas\n", "  - {name: any, type: ORIGINAL_DST, lb_policy: CLUSTER_PROVIDED, original_dst_lb_config: {use_http_header: true}}\n  - name: replicas\n"}, show: clientNamesAnyHost},
+}
+
+// unshown are the rules that no real Envoy shows here, and why.
+var unshown = map[string]string{
+	"unseen": "of what is not in the file", "flow-secret": "weir's own",
+	"host-removal": "EDS, which weir does not read", "keepalive": "a weir that hangs", "retries": "a death under load",
+}
+
+// TestEveryRuleIsShown holds that each rule has a file that Envoy refuses or misbehaves on, or a reason why not.
+func TestEveryRuleIsShown(t *testing.T) {
+	shown := map[string]bool{"replicas-breaker": true} // by TestBreakers
+	for _, c := range refused {
+		shown[c.rule] = true
+	}
+	for _, c := range misled {
+		for _, name := range c.rules {
+			shown[name] = true
+		}
+	}
+	for _, r := range check.Rules() {
+		if _, not := unshown[r.Name]; not == shown[r.Name] {
+			t.Errorf("rule %s: shown %v, and a reason why not %q", r.Name, shown[r.Name], unshown[r.Name])
+		}
+	}
 }
 
 // TestMisledAsCheckSays runs Envoy with files that weir check has something against.

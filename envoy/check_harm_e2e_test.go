@@ -169,15 +169,17 @@ func bulkGoesPast(t *testing.T, r *rig) {
 	}
 }
 
-// largeGoesPast sends a body over weir's limit and below Envoy's.
-func largeGoesPast(t *testing.T, r *rig) {
-	req := newRequest(t, "POST", r.front+"/v1/chat/completions", "")
-	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(make([]byte, 40<<20))), 40<<20
-	if got := exchange(t, http.DefaultClient, req); got.status != 200 {
-		t.Errorf("status %d", got.status)
-	}
-	if s := r.oneSeen(t); len(s.picks) > 0 {
-		t.Errorf("the pick %v arrives", s.picks)
+// largeGoesPast sends a body that Envoy buffers, and that is too large for weir or for its time.
+func largeGoesPast(size int64) func(t *testing.T, r *rig) {
+	return func(t *testing.T, r *rig) {
+		req := newRequest(t, "POST", r.front+"/v1/chat/completions", "")
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(make([]byte, size))), size
+		if got := exchange(t, http.DefaultClient, req); got.status != 200 {
+			t.Errorf("status %d", got.status)
+		}
+		if s := r.oneSeen(t); len(s.picks) > 0 {
+			t.Errorf("the pick %v arrives", s.picks)
+		}
 	}
 }
 

@@ -29,7 +29,13 @@ func TestHeldCrowd(t *testing.T) {
 		t.Run("2,500 at once", func(t *testing.T) { manyHeld(t, r) })
 		t.Run("order", func(t *testing.T) { releaseOrder(t, r) })
 		t.Run("SIGTERM with 200 held", func(t *testing.T) { stoppedWhileHeld(t, r, w) })
-		t.Run("SIGKILL with 100 bulk held", func(t *testing.T) { killedWhileBulkHeld(t, r, weir) })
+		t.Run("SIGKILL with 100 bulk held", func(t *testing.T) {
+			closed := killedWhileBulkHeld(t, r, weir)
+			if r.buffered {
+				control := startRig(t, find(t, envoy.Newest), rigOptions{edits: append([]string{"failure_mode_allow: false, ", ""}, edits...)})
+				killedWithBulkOpen(t, control, weir, closed)
+			}
+		})
 	})
 }
 

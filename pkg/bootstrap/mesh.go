@@ -40,6 +40,8 @@ type route struct {
 	action   *yaml.Node   // the RouteAction; nil: it has none, or is not seen
 	levels   []*yaml.Node // route configuration, virtual host, route, weighted cluster
 	cluster  *yaml.Node   // the cluster's name; nil: it has none, or is not seen
+	path     string       // with which the paths that it matches begin; empty: with anything, or not known
+	bare     bool         // it matches them all
 	settings settings
 }
 
@@ -109,12 +111,16 @@ func (m *mesh) routes(hcm *yaml.Node) (all []*route) {
 	for _, host := range m.list(config, "virtual_hosts") {
 		for _, r := range append(m.list(host, "routes"), m.messages(m.get(host, "matcher"), routeMessage)...) {
 			action := m.get(r, "route")
+			path, bare := m.paths(m.get(r, "match"))
+			one := route{at: r, action: action, levels: []*yaml.Node{config, host, r}, cluster: m.get(action, "cluster"), path: path, bare: bare}
 			weighted := m.list(action, "weighted_clusters", "clusters")
 			for _, c := range weighted {
-				all = append(all, &route{at: c, action: action, levels: []*yaml.Node{config, host, r, c}, cluster: m.get(c, "name")})
+				part := one
+				part.at, part.levels, part.cluster = c, []*yaml.Node{config, host, r, c}, m.get(c, "name")
+				all = append(all, &part)
 			}
 			if len(weighted) == 0 {
-				all = append(all, &route{at: r, action: action, levels: []*yaml.Node{config, host, r}, cluster: m.get(action, "cluster")})
+				all = append(all, &one)
 			}
 		}
 	}
@@ -122,6 +128,17 @@ func (m *mesh) routes(hcm *yaml.Node) (all []*route) {
 		return []*route{{at: hcm}}
 	}
 	return all
+}
+
+// paths returns route.path and route.bare of a match.
+func (m *mesh) paths(match *yaml.Node) (path string, bare bool) {
+	for _, key := range []string{"path", "path_separated_prefix"} {
+		path += m.text(match, key)
+	}
+	if prefix := m.get(match, "prefix"); prefix != nil {
+		return prefix.Value, len(config.Pairs(match)) == 1
+	}
+	return path, false
 }
 
 // settings collects what the levels of a route say about the filter of an entry in the list of filters. A level may

@@ -7,7 +7,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weirproxy/weir/pkg/classify"
-	"github.com/weirproxy/weir/pkg/config"
 )
 
 // classHeader is where a client names the class of its request.
@@ -73,33 +72,16 @@ func (m *mesh) before(g *manager, r *route) *yaml.Node {
 		if one.levels[2] == r.levels[2] {
 			return nil
 		}
-		if m.covers(m.get(one.levels[2], "match"), m.get(r.levels[2], "match")) {
+		if one.covers(r) {
 			return one.levels[2]
 		}
 	}
 	return nil
 }
 
-// covers reports whether a match wants nothing but a prefix, which is one of the other's.
-func (m *mesh) covers(match, other *yaml.Node) bool {
-	prefix := m.get(match, "prefix")
-	if prefix == nil {
-		return false
-	}
-	for _, p := range config.Pairs(match) {
-		if p.Key.Value != "prefix" {
-			return false
-		}
-	}
-	if prefix.Value == "/" || prefix.Value == "" {
-		return true
-	}
-	for _, key := range []string{"prefix", "path", "path_separated_prefix"} {
-		if path := m.text(other, key); path != "" {
-			return strings.HasPrefix(path, prefix.Value)
-		}
-	}
-	return false
+// covers reports whether a route wants nothing but a prefix, which is one of the other's.
+func (r *route) covers(other *route) bool {
+	return r.bare && (r.path == "/" || r.path == "" || strings.HasPrefix(other.path, r.path))
 }
 
 // bulkFailOpen wants a route for bulk, where requests that name the class get to, and that it fails closed.
