@@ -15,10 +15,10 @@ NEED_CC := command -v $${CC:-gcc} >/dev/null || { zig=$$(.ci/pypi ziglang 0.15.2
 	export CGO_ENABLED=1 CC="$$zig cc" ZIG_GLOBAL_CACHE_DIR=$(CURDIR)/.tools/zig-cache; }
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint envoys demo tail proto bench clean
+.PHONY: help build test lint envoys demo tail bench-policy lessons proto bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## bin/weir and bin/weirlab
 	go build -trimpath -o bin/ ./cmd/weir ./cmd/weirlab
@@ -41,6 +41,12 @@ demo: build ## the same load without weir and with it, one table (KEEP=1 stays u
 
 tail: build ## who waits for whom: first come against classes and deadlines, two tables (under 4 minutes)
 	@envoy=$$(envoy/get.sh) && exec bin/weirlab tail -envoy "$$envoy"
+
+bench-policy: build ## weir and every published rule in virtual time: README's table (FULL=1, TRACES=DIR)
+	bin/weirlab bench-policy -readme README.md $(if $(FULL),-full) $(if $(TRACES),-traces '$(TRACES)')
+
+lessons: build ## six lessons, measured: docs/lessons.md and its plots
+	bin/weirlab lessons -docs docs
 
 proto: $(BUF) $(PROTOC_GO) ## generate the Go code of proto/weir/v1, which is committed
 	$(BUF) generate proto --template '{"version": "v2", "plugins": [{"local": "$(PROTOC_GO)", "out": "proto", "opt": ["paths=source_relative"]}]}'

@@ -46,6 +46,7 @@ var only = map[string][]string{
 	"github.com/prometheus/common":           {"pkg/scrape"},
 	"go.yaml.in/yaml":                        {"pkg/config", "pkg/bootstrap"},
 	"github.com/fsnotify/fsnotify":           {"cmd/weir"},
+	"gonum.org/v1/plot":                      {"cmd/weirlab"},
 	"log/slog":                               {"pkg/extproc", "pkg/admin", "pkg/scrape", "pkg/lab/replica", "cmd/weir"},
 }
 

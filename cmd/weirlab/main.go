@@ -24,6 +24,8 @@ var commands = []command{
 	{"tail", "compare the lines of queue: bulk and giants", runTail},
 	{"profile", "tell what a trace or a workload is like", runProfile},
 	{"sim", "compare policies in virtual time", runSim},
+	{"bench-policy", "compare weir with every policy: README's table", runBenchPolicy},
+	{"lessons", "measure the six lessons: docs/lessons.md", runLessons},
 	{"calibrate", "replay a published run in virtual time", runCalibrate},
 }
 
@@ -47,7 +49,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stderr, "usage: weirlab <command> [flags]")
 	for _, c := range commands {
-		fmt.Fprintf(stderr, "  %-9s %s\n", c.name, c.does)
+		fmt.Fprintf(stderr, "  %-12s %s\n", c.name, c.does)
 	}
 	return 2
 }

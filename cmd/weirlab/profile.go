@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/weirproxy/weir/pkg/lab/step"
 	"github.com/weirproxy/weir/pkg/lab/trace"
@@ -20,8 +19,8 @@ Tells what traffic is like before anything is tuned for it. Read it from the top
 
   in:out     far above 1, prefill is the work, and a cached prefix saves most of it; near 1, decoding is
   repeated   what prompts have in common with earlier ones; near 0, no routing by prefix can help
-  ceiling    what caches could find of it at best, without bound and with the pool's memory; a wide gap
-             between the two says that memory, not routing, is short
+  ceiling    what one cache could find of it with the pool's memory, and without bound; a wide gap between
+             the two says that memory, not routing, is short
   top        which texts are shared; one that all requests have lies in every cache anyway
   knee       the load at which the pool saturates, and what gives in: prefill and KV are helped by cached
              prefixes, decode by replicas only. The last two columns side by side are what routing can win
@@ -45,7 +44,7 @@ func runProfile(_ context.Context, args []string, stdout, stderr io.Writer) erro
 	fs.Usage = func() { fmt.Fprint(fs.Output(), profileUsage); fs.PrintDefaults() }
 	fs.StringVar(&o.trace, "trace", "", "`file` in the format of Mooncake, of Azure, or of weir (package trace)")
 	fs.Float64Var(&o.speed, "speed", 1, "trace: times are divided by it")
-	fs.StringVar(&o.workload, "workload", "", "one of "+strings.Join(workload.Names(), ", "))
+	fs.StringVar(&o.workload, "workload", "", "one of "+workload.Listing())
 	fs.Float64Var(&o.load, "load", 0, "workload: requests per second (default the middle one of its usual loads)")
 	fs.Uint64Var(&o.seed, "seed", 1, "seed")
 	fs.IntVar(&o.replicas, "replicas", 0, "replicas of the pool (default the workload's, or 8)")

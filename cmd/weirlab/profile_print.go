@@ -23,8 +23,8 @@ func printTraffic(out io.Writer, t *workload.Traffic, pool workload.Pool) {
 	w.Flush()
 	fmt.Fprintf(out, "\nin:out    %.1f prompt tokens per answer token\n", t.InOut)
 	fmt.Fprintf(out, "repeated  %.1f %% of prompt tokens stand in blocks of earlier prompts\n", 100*t.Repeated)
-	fmt.Fprintf(out, "ceiling   %.1f %% found by a cache without bound, %.1f %% by one with the pool's memory\n",
-		100*t.Ceiling, 100*t.Routed.Hit)
+	fmt.Fprintf(out, "ceiling   %.1f %% found by one cache with the pool's memory, %.1f %% by one without bound\n",
+		100*t.Ceiling, 100*t.Unbounded)
 	for i, s := range t.Top {
 		name := "top"
 		if i > 0 {

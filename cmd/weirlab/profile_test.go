@@ -41,7 +41,7 @@ func TestProfileOfATrace(t *testing.T) {
 	}
 	for _, want := range []string{
 		"3 requests in ", "8 replicas 32B, 307k tokens of KV each", "32.0 prompt tokens per answer token",
-		"33.3 % of prompt tokens", "33.3 % found by a cache without bound", "512 tokens up to token 512, in 3 requests",
+		"33.3 % of prompt tokens", "33.3 % found by one cache with the pool's memory, 33.3 % by one without", "512 tokens up to token 512, in 3 requests",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -53,7 +53,7 @@ func TestProfileOfATrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	// With memory for one prompt, the end of the last one goes before its beginning.
-	if got.Requests != 3 || got.InOut != 32 || got.Ceiling != got.Repeated || got.Routed.Hit != got.Spread.Hit || got.Routed.Binds == "" {
+	if got.Requests != 3 || got.InOut != 32 || got.Unbounded != got.Repeated || got.Routed.Hit != got.Spread.Hit || got.Routed.Binds == "" {
 		t.Errorf("measured %+v", got)
 	}
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -26,8 +28,10 @@ type simOptions struct {
 	seeds, replicas     int
 	routers             int
 	profile             string
+	kv                  int
 	stale, length       time.Duration
 	json                bool
+	plots               string // folder
 }
 
 // runSim simulates each policy under each workload, load and seed, and prints a table, or a line of JSON for each.
@@ -42,75 +46,112 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
-	out := &simTable{w: stdout}
-	print := out.add
-	if o.json {
-		print = func(rows []simRow) error { return writeJSON(stdout, rows) }
+	table := &simTable{w: stdout}
+	err = runCells(ctx, cells, stderr, func(rows []simRow) error {
+		table.rows = append(table.rows, rows...)
+		if o.json {
+			return writeJSON(stdout, rows)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	if o.plots != "" {
+		if err := plotRows(o.plots, table.rows); err != nil {
+			return err
+		}
+	}
+	if o.json {
+		return nil
+	}
+	return table.print()
+}
+
+// runCells runs the cells on all cores, tells of each one's rows in order, and of how far it is to stderr.
+func runCells(ctx context.Context, cells []simCell, stderr io.Writer, tell func([]simRow) error) error {
 	begun := time.Now()
 	sent := 0
 	run := func(i int) ([]simRow, error) { return cells[i].run() }
-	err = onAllCores(ctx, len(cells), run, func(i int, rows []simRow) error {
+	return onAllCores(ctx, len(cells), run, func(i int, rows []simRow) error {
 		for _, r := range rows {
 			sent += r.result.Sent
 		}
 		c := cells[i]
 		fmt.Fprintf(stderr, "%d of %d: %s %s load %g seed %d, %.0f requests/s of wall time\n", i+1, len(cells), c.workload.Name, c.policy, c.load, c.seed,
 			float64(sent)/time.Since(begun).Seconds())
-		return print(rows)
+		return tell(rows)
 	})
-	if err != nil || o.json {
-		return err
-	}
-	return out.print()
 }
 
 func simFlags(args []string, stderr io.Writer) (*simOptions, error) {
 	o := &simOptions{}
 	fs := flag.NewFlagSet("weirlab sim", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	workloads := fs.String("workload", "W3", "one or several of "+strings.Join(workload.Names(), ","))
-	policies := fs.String("policy", "weir,round-robin,oracle", "one or several of "+strings.Join(policy.Names(), ","))
+	workloads := fs.String("workload", "W3", "one or several, with commas, of "+workload.Listing())
+	policies := fs.String("policy", "weir,round-robin,oracle", policy.Usage)
 	loads := fs.String("load", "", "one or several requests/s of all replicas together (default the workload's own)")
 	fs.StringVar(&o.trace, "trace", "", "replay a `file` in the format of Mooncake, of Azure, or of weir (package trace) instead of a workload")
-	speeds := fs.String("speed", "1", "trace: one or several numbers by which its times are divided; they stand for the load")
+	speeds := fs.String("speed", "", "trace: one or several numbers by which its times are divided; they stand for the load (default 1)")
 	fs.IntVar(&o.seeds, "seeds", 5, "how many seeds, from 1 up; all policies get the same requests of one")
 	fs.IntVar(&o.replicas, "replicas", 0, fmt.Sprintf("1 to %d (default the workload's own)", sim.MaxReplicas))
 	fs.IntVar(&o.routers, "routers", 1, fmt.Sprintf("1 to %d, each with a state of its own", sim.MaxRouters))
 	fs.DurationVar(&o.stale, "stale", 0, "age of a scrape when routers see it")
 	fs.DurationVar(&o.length, "length", 0, "model time in which requests arrive (default the workload's own)")
 	fs.StringVar(&o.profile, "profile", "", "model and hardware: 8B, 32B or 70B (default the workload's own)")
+	fs.IntVar(&o.kv, "kv-tokens", 0, "tokens of KV memory per replica (default the profile's)")
 	fs.BoolVar(&o.json, "json", false, "a line of JSON for each run instead of a table")
+	fs.StringVar(&o.plots, "plot", "", "also write plots over the load, as SVG, into this `folder`")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
 	if fs.NArg() > 0 {
-		return nil, fmt.Errorf("what is %q for", fs.Arg(0))
-	}
-	if o.seeds < 1 {
-		return nil, fmt.Errorf("-seeds %d is less than 1", o.seeds)
+		return nil, fmt.Errorf("it takes flags only, not %q", fs.Arg(0))
 	}
 	o.workloads, o.policies = strings.Split(*workloads, ","), strings.Split(*policies, ",")
-	if o.trace != "" {
-		*loads = *speeds
+	set := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	if o.trace != "" && (set["load"] || set["workload"] && *workloads != traced) {
+		return nil, fmt.Errorf("-trace replays a file at -speed: -load is none of it, and -workload only %s", traced)
 	}
-	for text := range strings.SplitSeq(*loads, ",") {
+	if o.trace == "" && set["speed"] {
+		return nil, errors.New("-speed is for a -trace")
+	}
+	if o.trace != "" {
+		*loads = cmp.Or(*speeds, "1")
+	}
+	return o, o.check(*loads)
+}
+
+// traced is the workload that stands for whatever -trace replays.
+const traced = "W4"
+
+// check reads the loads and reports what no run could take.
+func (o *simOptions) check(loads string) error {
+	if o.seeds < 1 {
+		return fmt.Errorf("-seeds %d is less than 1", o.seeds)
+	}
+	for text := range strings.SplitSeq(loads, ",") {
 		if text == "" {
 			continue
 		}
 		load, err := strconv.ParseFloat(text, 64)
-		if err != nil || load <= 0 {
-			return nil, fmt.Errorf("a load of %q is no number above 0", text)
+		if err != nil || !(load > 0) || math.IsInf(load, 0) {
+			return fmt.Errorf("a load of %q is no number above 0", text)
 		}
 		o.loads = append(o.loads, load)
 	}
-	return o, nil
+	return nil
 }
 
 // infos is the workloads asked for, or the trace as one.
 func (o *simOptions) infos() (infos []workload.Info, err error) {
 	if o.trace != "" {
-		return []workload.Info{{Name: filepath.Base(o.trace), Profile: "32B", Replicas: 8, Warm: traceWarm}}, nil
+		name := filepath.Base(o.trace)
+		if o.workloads[0] == traced {
+			name = traced
+		}
+		return []workload.Info{{Name: name, Profile: "32B", Replicas: 8, Warm: traceWarm}}, nil
 	}
 	for _, name := range o.workloads {
 		w, err := workload.Lookup(name)
@@ -143,17 +184,16 @@ func (o *simOptions) cells() (cells []simCell, err error) {
 		return nil, err
 	}
 	for _, w := range infos {
-		cfg := sim.Config{Replicas: o.replicas, Routers: o.routers, Stale: o.stale}
-		if cfg.Replicas == 0 {
-			cfg.Replicas = w.Replicas
+		c := simCell{workload: w, trace: o.trace}
+		c.params = workload.Params{Replicas: cmp.Or(o.replicas, w.Replicas), Length: cmp.Or(o.length, w.Length)}
+		if o.length > 0 && o.length <= w.Warm {
+			return nil, fmt.Errorf("-length %v: the first %v of %s only fill the caches", o.length, w.Warm, w.Name)
 		}
-		profile := o.profile
-		if profile == "" {
-			profile = w.Profile
-		}
-		if cfg.Profile, err = step.Lookup(profile); err != nil {
+		c.cfg = sim.Config{Replicas: c.params.Replicas, Routers: o.routers, Stale: o.stale}
+		if c.cfg.Profile, err = step.Lookup(cmp.Or(o.profile, w.Profile)); err != nil {
 			return nil, err
 		}
+		c.cfg.Profile.KVTokens = cmp.Or(o.kv, c.cfg.Profile.KVTokens)
 		loads := o.loads
 		if len(loads) == 0 {
 			loads = w.Loads
@@ -161,20 +201,20 @@ func (o *simOptions) cells() (cells []simCell, err error) {
 		for _, load := range loads {
 			for _, p := range o.policies {
 				for seed := uint64(1); seed <= uint64(o.seeds); seed++ {
-					c := simCell{workload: w, trace: o.trace, cfg: cfg, policy: p, load: load, seed: seed}
-					c.cfg.Policy, c.cfg.Seed = p, seed
-					c.params = workload.Params{Rate: load, Seed: seed, Replicas: cfg.Replicas, Length: o.length}
-					if c.params.Length == 0 {
-						c.params.Length = w.Length
-					} else if c.params.Length <= w.Warm {
-						return nil, fmt.Errorf("-length %v: the first %v of %s only fill the caches", c.params.Length, w.Warm, w.Name)
-					}
-					cells = append(cells, c)
+					cells = append(cells, c.at(load, p, seed))
 				}
 			}
 		}
 	}
 	return cells, nil
+}
+
+// at is the same cell at another load, under another policy, with another seed.
+func (c simCell) at(load float64, policy string, seed uint64) simCell {
+	c.load, c.policy, c.seed = load, policy, seed
+	c.cfg.Policy, c.cfg.Seed = policy, seed
+	c.params.Rate, c.params.Seed = load, seed
+	return c
 }
 
 // run simulates one cell: a row for each stage that is measured.

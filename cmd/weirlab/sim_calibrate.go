@@ -21,6 +21,9 @@ func runCalibrate(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	} else if err != nil {
 		return err
 	}
+	if fs.NArg() > 0 {
+		return fmt.Errorf("it takes no arguments, not %q", fs.Arg(0))
+	}
 	type job struct {
 		policy string
 		b      time.Duration

@@ -86,11 +86,6 @@ type simTable struct {
 	rows []simRow
 }
 
-func (t *simTable) add(rows []simRow) error {
-	t.rows = append(t.rows, rows...)
-	return nil
-}
-
 // simKey is what the rows of one line of the table have in common.
 type simKey struct {
 	workload string
@@ -98,7 +93,74 @@ type simKey struct {
 	policy   string
 }
 
-func (r simRow) key() simKey { return simKey{r.cell.workload.Name, r.load, r.cell.policy} }
+// simGroups is results by what they have in common but the seed.
+type simGroups struct {
+	order []simKey // as they came
+	of    map[simKey][]*sim.Result
+}
+
+func group(rows []simRow) *simGroups {
+	g := &simGroups{of: map[simKey][]*sim.Result{}}
+	for _, r := range rows {
+		k := simKey{r.cell.workload.Name, r.load, r.cell.policy}
+		if g.of[k] == nil {
+			g.order = append(g.order, k)
+		}
+		g.of[k] = append(g.of[k], r.result)
+	}
+	return g
+}
+
+// distinct is the different values of a part of the keys, as they came.
+func distinct[T comparable](g *simGroups, part func(simKey) (T, bool)) (all []T) {
+	for _, k := range g.order {
+		if t, ok := part(k); ok && !slices.Contains(all, t) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+func (g *simGroups) workloads() []string {
+	return distinct(g, func(k simKey) (string, bool) { return k.workload, true })
+}
+
+func (g *simGroups) policies(workload string) []string {
+	return distinct(g, func(k simKey) (string, bool) { return k.policy, k.workload == workload })
+}
+
+func (g *simGroups) loads(workload string) []float64 {
+	return distinct(g, func(k simKey) (float64, bool) { return k.load, k.workload == workload })
+}
+
+// median is that of a figure over the seeds, 0 where nothing ran.
+func (g *simGroups) median(k simKey, of func(*sim.Result) float64) float64 {
+	if len(g.of[k]) == 0 {
+		return 0
+	}
+	return median(values(g.of[k], of))
+}
+
+// curve is a policy's figure over the load.
+func (g *simGroups) curve(workload, policy string, of func(*sim.Result) float64) curve {
+	c := curve{name: policy, x: g.loads(workload)}
+	slices.Sort(c.x)
+	for _, load := range c.x {
+		c.y = append(c.y, g.median(simKey{workload, load, policy}, of))
+	}
+	return c
+}
+
+func figMean(f sim.Figures) float64 { return f.TTFTMean }
+func figP99(f sim.Figures) float64  { return f.TTFTP99 }
+
+// Figures of a run that are shown in several places.
+var (
+	ttftMean       = func(r *sim.Result) float64 { return r.TTFTMean }
+	ttftP99        = func(r *sim.Result) float64 { return r.TTFTP99 }
+	hitPercent     = func(r *sim.Result) float64 { return 100 * r.HitRate }
+	ceilingPercent = func(r *sim.Result) float64 { return 100 * r.Ceiling }
+)
 
 // columns are the table's, with how each is worked out of one run.
 var columns = []struct {
@@ -107,14 +169,14 @@ var columns = []struct {
 	of     func(*sim.Result) float64
 	format func(float64) string
 }{
-	{"TTFT mean", true, func(r *sim.Result) float64 { return r.TTFTMean }, sim.Short},
+	{"TTFT mean", true, ttftMean, sim.Short},
 	{"p50", false, func(r *sim.Result) float64 { return r.TTFTP50 }, sim.Short},
 	{"p90", false, func(r *sim.Result) float64 { return r.TTFTP90 }, sim.Short},
-	{"p99", true, func(r *sim.Result) float64 { return r.TTFTP99 }, sim.Short},
+	{"p99", true, ttftP99, sim.Short},
 	{"TPOT ms", false, func(r *sim.Result) float64 { return 1000 * r.TPOTMean }, number("%.1f")},
 	{"e2e", false, func(r *sim.Result) float64 { return r.E2EMean }, sim.Short},
-	{"hit %", false, func(r *sim.Result) float64 { return 100 * r.HitRate }, number("%.1f")},
-	{"ceiling %", false, func(r *sim.Result) float64 { return 100 * r.Ceiling }, number("%.1f")},
+	{"hit %", false, hitPercent, number("%.1f")},
+	{"ceiling %", false, ceilingPercent, number("%.1f")},
 	{"skew", false, func(r *sim.Result) float64 { return r.Skew }, number("%.2f")},
 	{"answers/s", false, func(r *sim.Result) float64 { return r.Throughput }, number("%.2f")},
 	{"in time/s", false, func(r *sim.Result) float64 { return r.Goodput }, number("%.2f")},
@@ -135,17 +197,11 @@ func (t *simTable) print() error {
 		fmt.Fprintf(w, "%s\t", c.name)
 	}
 	fmt.Fprintln(w)
-	groups, order := map[simKey][]*sim.Result{}, []simKey{}
-	for _, r := range t.rows {
-		if groups[r.key()] == nil {
-			order = append(order, r.key())
-		}
-		groups[r.key()] = append(groups[r.key()], r.result)
-	}
-	for _, k := range order {
+	groups := group(t.rows)
+	for _, k := range groups.order {
 		fmt.Fprintf(w, "%s\t%g\t%s\t", k.workload, k.load, k.policy)
 		for _, c := range columns {
-			all := values(groups[k], c.of)
+			all := values(groups.of[k], c.of)
 			fmt.Fprint(w, c.format(median(all)))
 			if c.spread && len(all) > 1 {
 				fmt.Fprintf(w, " (%s-%s)", c.format(all[0]), c.format(all[len(all)-1]))

@@ -87,6 +87,33 @@ func TestSimTable(t *testing.T) {
 	}
 }
 
+// TestSimPlots: W5 is a name, for W5-35, and a plot of each sort is written, with the same bytes again.
+func TestSimPlots(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plots")
+	files := map[string]string{}
+	for range 2 {
+		out, _, err := simulate(t, "-workload", "W5", "-policy", "weir,round-robin", "-load", "5,8", "-seeds", "1", "-length", "80s", "-json", "-plot", dir)
+		if err != nil || !strings.Contains(out, `"workload":"W5","policy":"weir","load":5,`) {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, name := range []string{"ttft-mean", "ttft-p99", "hits"} {
+			b, err := os.ReadFile(filepath.Join(dir, "W5-"+name+".svg"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{"<svg ", ">W5: ", ">weir</text>", ">round-robin</text>", ">load, requests/s</text>"} {
+				if !strings.Contains(string(b), want) {
+					t.Errorf("%s: no %q", name, want)
+				}
+			}
+			if last, ok := files[name]; ok && last != string(b) {
+				t.Errorf("%s: two runs differ", name)
+			}
+			files[name] = string(b)
+		}
+	}
+}
+
 func TestSimTrace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "some.jsonl")
 	var rows strings.Builder
@@ -114,12 +141,29 @@ func TestSimRefuses(t *testing.T) {
 		"9 routers":         {"-routers", "9"},
 		"less than 1":       {"-seeds", "0"},
 		"no profile":        {"-profile", "9B"},
-		"what is":           {"W3"},
+		"flags only":        {"W3"},
+		"-trace FILE":       {"-workload", "W4"},
+		"only W4":           {"-workload", "W3", "-trace", "nowhere.jsonl"},
+		"-load is none":     {"-load", "3", "-trace", "nowhere.jsonl"},
+		"for a -trace":      {"-speed", "2"},
+		"less than a block": {"-kv-tokens", "1"},
+		"balance_on":        {"-policy", "weir/balance_on=luck"},
+		"no key":            {"-policy", "weir/luck=good"},
 		"no such file":      {"-trace", "nowhere.jsonl"},
 		"only fill":         {"-length", "1m"},
 	} {
 		if _, _, err := simulate(t, args...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// TestRefusesArguments: no command takes what it would not look at.
+func TestRefusesArguments(t *testing.T) {
+	for _, name := range []string{"calibrate", "sim", "profile", "bench-policy", "lessons"} {
+		var out, errs bytes.Buffer
+		if status := run(t.Context(), []string{name, "more"}, &out, &errs); status != 1 || !strings.Contains(errs.String(), `not "more"`) || out.Len() > 0 {
+			t.Errorf("%s: status %d, %s%s", name, status, out.String(), errs.String())
 		}
 	}
 }

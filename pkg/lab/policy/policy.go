@@ -80,9 +80,8 @@ type Env struct {
 	Seed     uint64
 }
 
-// makers makes each policy's router.
+// makers makes the router of each policy but weir.
 var makers = map[string]func(Env) Router{
-	Weir:            func(e Env) Router { return newWeir(e) },
 	"oracle":        func(e Env) Router { return newOracle(e) },
 	"random":        rule(func(l *ledger) picker { return &random{l} }),
 	"round-robin":   rule(func(l *ledger) picker { return &roundRobin{ledger: l} }),
@@ -103,16 +102,23 @@ func rule(make func(*ledger) picker) func(Env) Router {
 	}
 }
 
-// Weir is the policy that is the code that serves.
+// Weir is the policy that is the code that serves. Lines of its own policy may follow, each with a value of its own
+// in the words of the operator's file: "weir/balance_on=requests/queue=fifo".
 const Weir = "weir"
 
+// Usage is what a list of policies may hold, for people.
+var Usage = "one or several, with commas, of " + strings.Join(Names(), ", ") + "; weir/KEY=VALUE/... changes balance_on, affinity, queue or rule"
+
 // Names lists the policies.
-func Names() []string { return slices.Sorted(maps.Keys(makers)) }
+func Names() []string { return append(slices.Sorted(maps.Keys(makers)), Weir) }
 
 // New returns a router of the policy of that name, or an error that lists the names.
 func New(name string, env Env) (Router, error) {
 	if make, ok := makers[name]; ok {
 		return make(env), nil
+	}
+	if parts := strings.Split(name, "/"); parts[0] == Weir {
+		return newWeir(env, parts[1:])
 	}
 	return nil, fmt.Errorf("policy: no policy %q: use one of %s", name, strings.Join(Names(), ", "))
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +167,24 @@ func TestWeirHolds(t *testing.T) {
 	for i, c := range done {
 		if c != held[i] || c.State != Refused || c.Outcome != route.Late {
 			t.Errorf("call %d: state %v, outcome %v", i, c.State, c.Outcome)
+		}
+	}
+}
+
+// TestWeirWithLines: each line of weir's policy can be changed, and a fault in one names its key.
+func TestWeirWithLines(t *testing.T) {
+	want := route.Default()
+	want.Pick.BalanceOn, want.Pick.Affinity, want.Queue, want.Rule = "requests", "none", "fifo", "none"
+	got, err := configWith([]string{"balance_on=requests", "affinity=none", "queue=fifo", "rule=none"})
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for name, says := range map[string]string{
+		"weir/balance_on=luck": "balance_on: ", "weir/affinity=x": "affinity: ", "weir/queue=lifo": "queue: ", "weir/rule": "rule: ",
+		"weir/queue=fifo/luck=good": `no key "luck"`, "weirs": `no policy "weirs"`,
+	} {
+		if _, err := New(name, env(t, 1)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weirproxy/weir/pkg/lab/step"
@@ -22,13 +23,41 @@ type weir struct {
 // epoch is when model time begins.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func newWeir(env Env) *weir {
+// newWeir is weir with lines of its policy changed: KEY=VALUE, in the words of the operator's file.
+func newWeir(env Env, lines []string) (*weir, error) {
+	cfg, err := configWith(lines)
+	if err != nil {
+		return nil, err
+	}
 	r := &weir{}
 	for i := range env.Replicas {
 		r.endpoints = append(r.endpoints, fmt.Sprintf("10.0.%d.%d:8000", i/250, i%250+1))
 	}
-	r.Router = route.New(route.Default(), pool.New("sim", r.endpoints, poolConfig(env.Profile)))
-	return r
+	r.Router = route.New(cfg, pool.New("sim", r.endpoints, poolConfig(env.Profile)))
+	return r, nil
+}
+
+func configWith(lines []string) (route.Config, error) {
+	cfg := route.Default()
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "=")
+		switch key {
+		case "balance_on":
+			cfg.Pick.BalanceOn = value
+		case "affinity":
+			cfg.Pick.Affinity = value
+		case "queue":
+			cfg.Queue = value
+		case "rule":
+			cfg.Rule = value
+		default:
+			return cfg, fmt.Errorf("policy: no key %q: use balance_on, affinity, queue or rule", key)
+		}
+	}
+	if err := cfg.Validate(); err != nil {
+		return cfg, fmt.Errorf("policy: %w", err)
+	}
+	return cfg, nil
 }
 
 // poolConfig is what an operator would set for a replica of the profile.

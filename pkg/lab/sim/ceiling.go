@@ -1,29 +1,29 @@
 package sim
 
 import (
-	"slices"
-	"sort"
-
 	"github.com/weirproxy/weir/pkg/lab/step"
 	"github.com/weirproxy/weir/pkg/lab/workload"
 )
 
-// ceiling is a cache that all replicas share, without end, and that holds a request's blocks from its arrival on: what it
-// hits is the most that any routing could.
-type ceiling struct{ known hashes }
+// ceiling is the hit rate that routing can hope for: of one cache with the memory of all replicas, LRU like theirs, that
+// takes requests in the order of arrival. Replicas that hold a text twice have less; routing that is lucky, or that hits
+// what a replica computed a moment before, can pass it by a little.
+type ceiling struct {
+	cache *step.Shared
+	known hashes // all blocks that it ever missed, which is all blocks
+}
 
-// add returns the tokens of q's prompt that it holds, by vLLM's rule that the last token is computed, and takes in q.
+func newCeiling(cfg Config) ceiling {
+	return ceiling{cache: step.NewShared(cfg.Replicas * (cfg.Profile.KVTokens / step.BlockTokens))}
+}
+
+// add returns the tokens of q's prompt that it holds, and takes in q.
 func (c *ceiling) add(q *workload.Request) (tokens int) {
-	blocks := q.Blocks
-	if i := slices.Index(blocks, 0); i >= 0 {
-		blocks = blocks[:i] // a block without a hash is never found again, nor what follows it
-	}
-	// Hashes are chained: what is held of a prompt are its first blocks.
-	n := sort.Search(len(blocks), func(i int) bool { return !c.known.has(blocks[i]) })
-	for _, h := range blocks[n:] {
+	tokens = c.cache.Serve(q.Blocks, q.Prompt, q.Output)
+	for _, h := range q.Blocks[min(tokens/step.BlockTokens, len(q.Blocks)):] {
 		c.known.add(h)
 	}
-	return min(n, (q.Prompt-1)/step.BlockTokens) * step.BlockTokens
+	return tokens
 }
 
 // hashes is a set of hashes that are not 0: open addressing with linear probing, at most half full. A trace brings ten
@@ -31,10 +31,6 @@ func (c *ceiling) add(q *workload.Request) (tokens int) {
 type hashes struct {
 	slots []uint64
 	n     int
-}
-
-func (s *hashes) has(h uint64) bool {
-	return s.n > 0 && s.slots[s.at(h)] == h
 }
 
 // at is where h stands, or the empty slot where it would. Hashes are spread already.
@@ -47,6 +43,9 @@ func (s *hashes) at(h uint64) int {
 }
 
 func (s *hashes) add(h uint64) {
+	if h == 0 {
+		return
+	}
 	if 2*s.n >= len(s.slots) {
 		old := s.slots
 		s.slots = make([]uint64, max(2*len(old), 1024))

@@ -40,6 +40,9 @@ var LadderPolicies = []string{"round-robin", "weighted", "weir"}
 // profile's own, and BLIS's fit.
 var LadderB = []time.Duration{39 * time.Nanosecond, 50 * time.Nanosecond, 76 * time.Nanosecond}
 
+// ownB is the place of the profile's own in LadderB.
+const ownB = 1
+
 // RunLadder replays the ladder.
 func RunLadder(policy string, b time.Duration) (*Ladder, error) {
 	w, err := workload.Lookup("b2b-ladder")

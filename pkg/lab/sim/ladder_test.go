@@ -20,7 +20,7 @@ func TestCalibration(t *testing.T) {
 	var group sync.WaitGroup
 	for i, p := range LadderPolicies {
 		group.Go(func() {
-			l, err := RunLadder(p, LadderB[1])
+			l, err := RunLadder(p, LadderB[ownB])
 			if err != nil {
 				t.Error(err)
 			}
@@ -53,6 +53,7 @@ func TestCalibration(t *testing.T) {
 	for _, l := range ladders {
 		l.writeFit(&now)
 	}
+	writeMisfit(&now, rr, routed)
 	writeStages(&now, ladders)
 	for line := range strings.Lines(now.String()) {
 		if !strings.Contains(string(doc), line) {

@@ -19,6 +19,7 @@ type Figures struct {
 	TPOTMean                            float64 // between two tokens of an answer, mean of the requests' means
 	E2EMean                             float64 // to the last token
 	HitRate                             float64 // share of prompt tokens found in a replica's cache, of the answered
+	Ceiling                             float64 // the same for one cache with the memory of all replicas, LRU, in the order of arrival
 	Throughput                          float64 // answers per second that ended after the warm-up and before Span.Until, or at all
 	Goodput                             float64 // those of them whose first token came within their class's deadline
 }
@@ -28,7 +29,6 @@ type Result struct {
 	Figures
 	Classes map[string]Figures
 
-	Ceiling     float64       // share of prompt tokens that a shared cache without end would hit
 	Skew        float64       // the most work that one replica had, over the mean; 1: all alike
 	Lasted      time.Duration // until the last answer
 	OutputRate  float64       // answer tokens per second of that, warm-up included
@@ -71,6 +71,7 @@ type sample struct {
 	tpot, e2e           float64 // sums
 	tpots               int
 	prompt, cached      int64
+	known               int64 // by one cache for all
 	ends                []ending
 }
 
@@ -108,6 +109,7 @@ func (s *sample) answer(j *job) {
 	}
 	s.prompt += int64(j.Req.Prompt)
 	s.cached += int64(j.Seq.Cached)
+	s.known += int64(j.known)
 }
 
 // add takes in another class.
@@ -115,7 +117,7 @@ func (s *sample) add(o *sample) {
 	s.arrived, s.late, s.shed = s.arrived+o.arrived, s.late+o.late, s.shed+o.shed
 	s.ttft, s.ends = append(s.ttft, o.ttft...), append(s.ends, o.ends...)
 	s.tpot, s.e2e, s.tpots = s.tpot+o.tpot, s.e2e+o.e2e, s.tpots+o.tpots
-	s.prompt, s.cached = s.prompt+o.prompt, s.cached+o.cached
+	s.prompt, s.cached, s.known = s.prompt+o.prompt, s.cached+o.cached, s.known+o.known
 }
 
 // figures works them out, with the time from which to which ends count.
@@ -125,6 +127,7 @@ func (s *sample) figures(from, to time.Duration) Figures {
 		Arrived: s.arrived, Answered: len(s.ttft), Late: s.late, Shed: s.shed,
 		TTFTP50: rank(s.ttft, 0.5), TTFTP90: rank(s.ttft, 0.9), TTFTP99: rank(s.ttft, 0.99),
 		TPOTMean: over(s.tpot, float64(s.tpots)), E2EMean: over(s.e2e, float64(len(s.ttft))), HitRate: over(float64(s.cached), float64(s.prompt)),
+		Ceiling: over(float64(s.known), float64(s.prompt)),
 	}
 	for _, t := range s.ttft {
 		f.TTFTMean += t
@@ -172,7 +175,6 @@ func (r *run) result() *Result {
 		res.Classes[name] = r.classes[name].figures(from, to)
 	}
 	res.Figures = res.all.figures(from, to)
-	res.Ceiling = over(float64(r.attainable), float64(r.asked))
 	res.OutputRate = over(float64(r.total.output), res.Lasted.Seconds())
 	if r.warm == nil { // nothing was measured
 		r.warm = r.begun

@@ -24,8 +24,7 @@ type run struct {
 	total   totals
 	classes map[string]*sample
 
-	asked, attainable int64         // prompt tokens of the measured, and those of them that it holds
-	ended             time.Duration // the last answer's end
+	ended time.Duration // the last answer's end
 }
 
 // totals counts every request of a run, measured or not.
@@ -95,15 +94,13 @@ func (r *run) follow(j *job, end time.Duration) {
 
 func (r *run) arrived(j *job) {
 	r.total.arrived++
-	hit := r.sim.ceiling.add(j.Req)
+	j.known = r.sim.ceiling.add(j.Req)
 	if r.warm == nil && j.measured {
 		for _, rep := range r.sim.replicas {
 			r.warm = append(r.warm, rep.Stats())
 		}
 	}
 	if j.measured {
-		r.asked += int64(j.Req.Prompt)
-		r.attainable += int64(hit)
 		r.class(j).arrived++
 	}
 }

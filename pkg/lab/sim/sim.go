@@ -52,6 +52,7 @@ type job struct {
 	index    int           // in the order of arrival, of this run
 	at       time.Duration // intended arrival
 	measured bool
+	known    int // tokens of the prompt that one cache for all holds
 }
 
 type scrape struct {
@@ -72,7 +73,7 @@ func New(cfg Config) (*Sim, error) {
 	}
 	s := &Sim{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x51b)), live: map[*step.Seq]*job{},
-		scrapes: make([][]scrape, cfg.Replicas), agenda: newAgenda(3*cfg.Replicas + cfg.Routers + 1),
+		scrapes: make([][]scrape, cfg.Replicas), ceiling: newCeiling(cfg), agenda: newAgenda(3*cfg.Replicas + cfg.Routers + 1),
 	}
 	for i := range cfg.Replicas {
 		r, err := step.New(cfg.Profile)

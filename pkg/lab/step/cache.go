@@ -17,7 +17,7 @@ type block struct {
 
 func newCache(n int) *cache {
 	c := &cache{blocks: make([]block, n+1)}
-	c.byHash = newTable(c.blocks)
+	c.byHash = newTable(len(c.blocks))
 	for id := range n {
 		c.push(int32(id + 1))
 	}
@@ -69,7 +69,7 @@ func (c *cache) take(n int, dst []int32) []int32 {
 		b := &c.blocks[id]
 		c.unlink(b)
 		if b.hash != 0 {
-			c.byHash.drop(id)
+			c.byHash.drop(b.hash)
 			b.hash = 0
 		}
 		b.refs = 1
@@ -80,12 +80,8 @@ func (c *cache) take(n int, dst []int32) []int32 {
 
 // name gives a block its hash, unless another block carries it already.
 func (c *cache) name(id int32, hash uint64) {
-	if hash == 0 {
-		return
-	}
-	if c.byHash.find(hash) == 0 {
+	if hash != 0 && c.byHash.put(hash, id) {
 		c.blocks[id].hash = hash
-		c.byHash.put(id)
 		c.named++
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 // used is how many slots hold a block.
 func (t *table) used() (n int) {
-	for _, id := range t.slots {
-		if id != 0 {
+	for _, s := range t.slots {
+		if s.id != 0 {
 			n++
 		}
 	}
@@ -21,8 +21,7 @@ func TestTable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
 		n := 1 + rng.IntN(40)
-		blocks := make([]block, n+1)
-		table, truth, free := newTable(blocks), map[uint64]int32{}, []int32{}
+		table, truth, free := newTable(n+1), map[uint64]int32{}, []int32{}
 		for id := range n {
 			free = append(free, int32(id+1))
 		}
@@ -38,14 +37,17 @@ func TestTable(t *testing.T) {
 			}
 			switch {
 			case ok:
-				table.drop(id)
-				blocks[id].hash = 0
+				if table.put(hash, id+1) {
+					t.Fatalf("%x is entered twice", hash)
+				}
+				table.drop(hash)
 				delete(truth, hash)
 				free = append(free, id)
 			case len(free) > 0:
 				id, free = free[len(free)-1], free[:len(free)-1]
-				blocks[id].hash = hash
-				table.put(id)
+				if !table.put(hash, id) {
+					t.Fatalf("%x is not entered", hash)
+				}
 				truth[hash] = id
 			}
 			if table.used() != len(truth) {

@@ -87,14 +87,38 @@ func Names() []string {
 	return names
 }
 
-// Lookup returns the workload of that name, or an error that lists the names.
+// aliases are names for a workload that has another one.
+var aliases = map[string]string{"W5": "W5-35"}
+
+// notHere are the workloads that no generator makes, and why.
+var notHere = map[string]string{"W4": "is the Mooncake trace, which is replayed from its file: -trace FILE -speed 1,1.75,2.25"}
+
+// Listing is the names for people, with what else a workload is called.
+func Listing() string {
+	names := Names()
+	for i, name := range names {
+		for alias, of := range aliases {
+			if of == name {
+				names[i] = fmt.Sprintf("%s (or %s)", name, alias)
+			}
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Lookup returns the workload of that name, or an error that lists the names. A workload that is asked for by another
+// name than its own bears that one.
 func Lookup(name string) (Info, error) {
+	if why, ok := notHere[name]; ok {
+		return Info{}, fmt.Errorf("workload: %s %s", name, why)
+	}
 	for _, i := range catalog {
-		if i.Name == name {
+		if i.Name == name || i.Name == aliases[name] {
+			i.Name = name
 			return i, nil
 		}
 	}
-	return Info{}, fmt.Errorf("workload: no workload %q: use one of %s", name, strings.Join(Names(), ", "))
+	return Info{}, fmt.Errorf("workload: no workload %q: use one of %s", name, Listing())
 }
 
 // Stages makes the workload: one stage, except for a ladder. It reports every parameter out of bounds.

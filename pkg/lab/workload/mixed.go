@@ -103,6 +103,20 @@ func bulkCapacity(replicas int) float64 {
 	return each * float64(replicas)
 }
 
+// interactiveCapacity is the interactive requests per second that they hold, when caches hold every system prompt.
+func interactiveCapacity(replicas int) float64 {
+	context := mixedSystem + mixedQuestion + mixedAnswer.mean/2
+	each, _ := Demand{Uncached: mixedQuestion, Output: mixedAnswer.mean, Context: context,
+		Held: func(n float64) float64 { return mixedApps*mixedSystem + n*(mixedQuestion+mixedAnswer.mean) }}.Knee(mustProfile(mixedProfile))
+	return each * float64(replicas)
+}
+
+// Leftover is the bulk requests per second that replicas hold beside so many interactive ones of W7: what is left of their
+// time, if each sort takes its part of what they hold of it alone.
+func Leftover(interactive float64, replicas int) float64 {
+	return bulkCapacity(replicas) * max(0, 1-interactive/interactiveCapacity(replicas))
+}
+
 // mixedCapacity is the same for requests of the 20/60/20 mix.
 func mixedCapacity(replicas int) float64 {
 	front, back := float64(mixedQuestion), bulkPrompt.mean

@@ -1,18 +1,14 @@
 package workload
 
-import (
-	"github.com/weirproxy/weir/pkg/chain"
-	"github.com/weirproxy/weir/pkg/lab/step"
-	"github.com/weirproxy/weir/pkg/prefix"
-)
+import "github.com/weirproxy/weir/pkg/lab/step"
 
 // serve is what replicas make of requests whose blocks lie in one cache with the memory of all of them. rate
 // is that of the pool.
 func serve(requests []*Request, pool Pool, replicas int, rate float64) Serving {
-	cache := prefix.NewIndex(replicas * pool.KVTokens / step.BlockTokens)
+	cache := step.NewShared(replicas * (pool.KVTokens / step.BlockTokens))
 	var found, prompt, output, context float64
 	for _, r := range requests {
-		found += float64(lookUp(cache, r) * step.BlockTokens)
+		found += float64(cache.Serve(r.Blocks, r.Prompt, r.Output))
 		prompt += float64(r.Prompt)
 		output += float64(r.Output)
 		context += float64(r.Output) * (float64(r.Prompt) + float64(r.Output)/2)
@@ -24,18 +20,6 @@ func serve(requests []*Request, pool Pool, replicas int, rate float64) Serving {
 	s.Knee, s.Binds = each*float64(pool.Replicas), binds
 	s.Prefill = rate / float64(pool.Replicas) * s.Uncached * pool.PerPrefill.Seconds()
 	return s
-}
-
-// lookUp returns the blocks of the prompt that the cache has, and puts all of the request's into it.
-func lookUp(cache *prefix.Index, r *Request) int {
-	c := make(chain.Chain, len(r.Blocks))
-	for i, h := range r.Blocks {
-		c[i] = chain.Hash(h)
-	}
-	n := cache.Match(c[:r.reusable()])
-	all := (r.Prompt + r.Output + step.BlockTokens - 1) / step.BlockTokens
-	cache.Unpin(c, cache.Pin(c, max(0, all-len(c))), true)
-	return n
 }
 
 // samples is how many moments held looks at.

@@ -25,7 +25,7 @@ type tree struct {
 
 // sharing tells how much of the prompts came before, what a cache without bound finds of them, and which
 // shared texts do most for it.
-func sharing(all []*Request) (repeated, ceiling float64, most []Shared) {
+func sharing(all []*Request) (repeated, unbounded float64, most []Shared) {
 	t := tree{byHash: map[uint64]int32{}}
 	again, found, tokens := 0, 0, 0
 	for _, r := range all {

@@ -26,9 +26,10 @@ type Traffic struct {
 	Prompt   Spread  `json:"prompt"`  // tokens
 	Output   Spread  `json:"output"`  // tokens
 
-	Repeated float64  `json:"repeated"` // in blocks that an earlier prompt had
-	Ceiling  float64  `json:"ceiling"`  // found by one cache without bound: full blocks but the last, answers included
-	Top      []Shared `json:"top"`      // the shared texts that save most, first
+	Repeated  float64  `json:"repeated"`  // in blocks that an earlier prompt had
+	Ceiling   float64  `json:"ceiling"`   // found by one cache with the pool's memory: full blocks but the last, answers included
+	Unbounded float64  `json:"unbounded"` // found by one that never forgets
+	Top       []Shared `json:"top"`       // the shared texts that save most, first
 
 	Routed Serving `json:"routed"` // all caches as one: the best that routing by prefix can do
 	Spread Serving `json:"spread"` // round robin: each replica sees every Nth request
@@ -91,8 +92,9 @@ func Measure(s Source, pool Pool) (*Traffic, error) {
 	t.Prompt = spread(all, func(r *Request) int { return r.Prompt })
 	t.Output = spread(all, func(r *Request) int { return r.Output })
 	t.InOut = t.Prompt.Mean / t.Output.Mean
-	t.Repeated, t.Ceiling, t.Top = sharing(all)
+	t.Repeated, t.Unbounded, t.Top = sharing(all)
 	t.Routed = serve(all, pool, pool.Replicas, t.Rate)
+	t.Ceiling = t.Routed.Hit
 	t.Spread = serve(every(all, pool.Replicas), pool, 1, t.Rate)
 	return t, nil
 }

@@ -32,7 +32,7 @@ func TestMeasureByHand(t *testing.T) {
 	}
 	near(t, "repeated", got.Repeated, (160+80)/480.0, 1e-9)
 	near(t, "ceiling", got.Ceiling, (144+80)/480.0, 1e-9) // the last block of a full hit is computed
-	near(t, "pool", got.Routed.Hit, got.Ceiling, 1e-9)
+	near(t, "unbounded", got.Unbounded, got.Ceiling, 1e-9)
 	near(t, "round robin", got.Spread.Hit, 80/320.0, 1e-9) // the first and the third
 	want := []Shared{{Requests: 3, Tokens: 80, End: 80, Share: 160 / 480.0}, {Requests: 2, Tokens: 80, End: 160, Share: 80 / 480.0}}
 	if !slices.Equal(got.Top, want) {
@@ -62,8 +62,8 @@ func TestMeasureCountsTheCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		near(t, "hit", got.Routed.Hit, c.hit, 0.001)
-		near(t, "ceiling", got.Ceiling, 54.0/60*99/100, 0.001)
+		near(t, "ceiling", got.Ceiling, c.hit, 0.001)
+		near(t, "unbounded", got.Unbounded, 54.0/60*99/100, 0.001)
 	}
 }
 

@@ -1,0 +1,30 @@
+package knee
+
+import "math"
+
+// ErlangC is the probability that a request has to wait in M/M/c: Poisson arrivals, exponential service, c servers and one
+// queue. load is the work that arrives, in servers: the rate of arrival times the mean service time. It is 1 at a load of
+// c and above, where the queue has no end, and 0 without load. From Erlang's loss formula B by its recursion (1917), whose
+// every step is a sum and a quotient of positive numbers, so that neither a large c nor a large load overflows:
+//
+//	B_0 = 1,  B_k = load*B_(k-1) / (k + load*B_(k-1)),  C = B_c / (1 - load/c*(1 - B_c))
+func ErlangC(c int, load float64) float64 {
+	if !(load < float64(c)) {
+		return 1
+	}
+	b := 1.0
+	for k := range c {
+		b *= load
+		b /= float64(k+1) + b
+	}
+	return b / (1 - load/float64(c)*(1-b))
+}
+
+// QueueWait is the mean wait in M/M/c before service begins, in the unit of service, the mean time that a server needs for
+// a request. It has no end at a load of c and above.
+func QueueWait(c int, load, service float64) float64 {
+	if !(load < float64(c)) {
+		return math.Inf(1)
+	}
+	return ErlangC(c, load) * service / (float64(c) - load)
+}
