@@ -38,8 +38,8 @@ type model struct {
 	gap  float64       // between events, ns
 
 	clients int // of a closed loop, each with one request under way; 0: requests come whatever is under way
-	gate gated
-	err  error // the first thing that the gate did wrong
+	gate    gated
+	err     error // the first thing that the gate did wrong
 
 	charged []*Ticket // admitted, lease not yet released
 	count   [Left + 1]int
