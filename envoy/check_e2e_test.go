@@ -156,7 +156,7 @@ var misled = []struct {
 // unshown are the rules that no real Envoy shows here, and why.
 var unshown = map[string]string{
 	"unseen": "of what is not in the file", "flow-secret": "weir's own",
-	"host-removal": "EDS, which weir does not read", "keepalive": "a weir that hangs", "retries": "a death under load",
+	"host-removal": "EDS, which weir does not read", "keepalive": "a weir that hangs", "retries": "a death under load", "no-retry": "a replica's death",
 }
 
 // TestEveryRuleIsShown holds that each rule has a file that Envoy refuses or misbehaves on, or a reason why not.

@@ -71,7 +71,7 @@ const (
 
 // prefixRoute is a route to the replicas that fails open.
 func prefixRoute(prefix string) string {
-	return "              - match: {prefix: " + prefix + "}\n                route: {cluster: replicas, timeout: 0s}\n"
+	return "              - match: {prefix: " + prefix + "}\n                route: {cluster: replicas, timeout: 0s, retry_policy: {retry_on: connect-failure}}\n"
 }
 
 // overridden is the edit that gives the shipped route an override of weir's filter.
@@ -180,6 +180,8 @@ var badFiles = []bad{
 	{rule: "replicas-breaker", edits: []string{breakers, "circuit_breakers: {thresholds: [{max_requests: 1024, max_retries: 9}]}"}, at: "[{max_requests: 1024, max_retries: 9}]", text: "Envoy's default of 1024 max_connections"},
 	{rule: "replicas-breaker", edits: []string{"max_requests: 1280,", "max_requests: 1023,"}, at: "max_requests: 1023,", text: `cluster "replicas" has max_requests of 1023, and weir sends its 4 replicas what they have seats for, 1024: what is more gets 503`},
 	{rule: "replicas-breaker", edits: []string{"{profile: 8B}", "{profile: 8B, seats: 321}"}, at: "max_requests: 1280,", text: "has max_requests of 1280, and weir sends its 4 replicas what they have seats for, 1284"},
+	{rule: "no-retry", edits: []string{"retry_policy:                 # a retry goes", "hash_policy: #"}, at: "route: &replicas", text: "the route has no retry_policy: a request that finds its replica just dead fails"},
+	{rule: "no-retry", edits: []string{"                    num_retries: 1\n              - match: {prefix: /}", "                    num_retries: 0\n              - match: {prefix: /}"}, at: "num_retries: 0", text: "num_retries is 0"},
 	{rule: "retries", edits: []string{breakers, "circuit_breakers: {thresholds: [{max_requests: 1024, max_connections: 9}]}"}, at: "[{max_requests: 1024, max_connections: 9}]", text: "Envoy's default of 3 max_retries"},
 
 	{rule: "metadata-command", edits: []string{service, "grpc_service: {envoy_grpc: {cluster_name: weir}, initial_metadata: [{key: weir-class, value: '%REQ(x)%'}]}"}, at: "%REQ(x)%", text: `weir-class is "%REQ(x)%": Envoy fills it in`},

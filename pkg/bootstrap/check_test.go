@@ -52,7 +52,7 @@ func TestNothingAgainstGoodFiles(t *testing.T) {
 		"no class is bulk, no route for it":        {edits: []string{"deadline: 300s, bulk: true, ", "deadline: 300s, ", bulkOverride, "overrides: {failure_mode_allow: true}"}},
 		"all but bulk fails open, the rest closed": {edits: append([]string{bulkRoute, strings.NewReplacer("bulk}}", "bulk}, invert_match: true}", "failure_mode_allow: false, grpc_initial_metadata: [{key: weir-class, value: bulk}]", "failure_mode_allow: true").Replace(bulkRoute)}, overridden("overrides: {failure_mode_allow: false}")...)},
 		"bulk at a path of its own, all before":    {edits: []string{bulkRoute, prefixRoute("/health") + prefixRoute("/batch") + strings.Replace(bulkRoute, "prefix: /,", "prefix: /bulk,", 1)}},
-		"a match that says more is no catch-all":   {edits: []string{bulkRoute, "              - match: {prefix: /, query_parameters: [{name: debug}]}\n                route: {cluster: replicas, timeout: 0s}\n" + bulkRoute}},
+		"a match that says more is no catch-all":   {edits: []string{bulkRoute, "              - match: {prefix: /, query_parameters: [{name: debug}]}\n                route: {cluster: replicas, timeout: 0s, retry_policy: {}}\n" + bulkRoute}},
 		"bulk in any case":                         {edits: []string{"{exact: bulk}", "{exact: BULK, ignore_case: true}"}},
 		"bulk by an expression":                    {edits: []string{"{exact: bulk}", "{safe_regex: {regex: 'bulk|batch'}}"}},
 		"headers that weir reads are forwarded":    {edits: []string{filterEnd, "              forward_rules: {allowed_headers: {patterns: [{prefix: ':'}, {contains: WEIR, ignore_case: true}]}, disallowed_headers: {patterns: [{exact: authorization}]}}\n" + filterEnd}},

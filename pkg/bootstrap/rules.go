@@ -73,6 +73,7 @@ var rules = []Rule{
 	{"keepalive", Warning, "in FULL_DUPLEX_STREAMED there is no timer: a weir that hangs holds every request", keepalive},
 	{"weir-breaker", Warning, "each held request and each answer under way counts; one more goes past weir or fails", weirBreaker},
 	{"replicas-breaker", Warning, "Envoy's default of 1024, or less than the replicas have seats for, turns what weir lets go into 503", replicasBreaker},
+	{"no-retry", Warning, "weir's second choice is of no use: a replica's death is an error to whoever comes next", noRetry},
 	{"retries", Warning, "Envoy's default of 3 at once makes errors of a replica's death", retries},
 
 	{"metadata-command", Error, "Envoy fills it in from the request: a client names its own class", metadataCommand},

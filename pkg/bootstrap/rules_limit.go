@@ -126,6 +126,25 @@ func replicasBreaker(m *mesh, say say) {
 	})
 }
 
+// noRetry looks where a route takes its retry_policy from: itself, or its virtual host.
+func noRetry(m *mesh, say say) {
+	m.through(func(_ *manager, r *route) {
+		if r.action == nil || len(m.reached(r)) == 0 {
+			return
+		}
+		policy := m.get(r.action, "retry_policy")
+		if policy == nil {
+			policy = m.get(r.levels[1], "retry_policy")
+		}
+		switch n := m.get(policy, "num_retries"); {
+		case policy == nil:
+			say(r.action, "the route has no retry_policy: a request that finds its replica just dead fails, and does not go to weir's second choice")
+		case n != nil && n.Value == "0":
+			say(n, "num_retries is 0: a request that finds its replica just dead fails, and does not go to weir's second choice")
+		}
+	})
+}
+
 func retries(m *mesh, say say) {
 	m.eachReached(func(t *target) {
 		if _, at, ok := m.threshold(t.at, "max_retries"); !ok {
