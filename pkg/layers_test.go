@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"pkg/extproc", "pkg/admin", "pkg/scrape", "pkg/discover"},
 	{"pkg/config"},
 	{"pkg/bootstrap"},
-	{"pkg/lab/step"},
+	{"pkg/lab/step", "pkg/lab/sample"},
 	{"pkg/lab/replica", "pkg/lab/load", "pkg/lab/workload"},
 	{"pkg/lab/trace", "pkg/lab/policy"},
 	{"pkg/lab/sim"},
@@ -35,7 +35,7 @@ var layers = [][]string{
 }
 
 // core is the packages that read no clock, start no goroutine and know no backend.
-var core = []string{"pkg/chain", "pkg/prompt", "pkg/prefix", "pkg/knee", "pkg/pool", "pkg/classify", "pkg/gate", "pkg/pick", "pkg/route", "pkg/lab/step", "pkg/lab/workload", "pkg/lab/policy", "pkg/lab/sim"}
+var core = []string{"pkg/chain", "pkg/prompt", "pkg/prefix", "pkg/knee", "pkg/pool", "pkg/classify", "pkg/gate", "pkg/pick", "pkg/route", "pkg/lab/step", "pkg/lab/sample", "pkg/lab/workload", "pkg/lab/policy", "pkg/lab/sim"}
 
 // only lists who may import a library, by import path prefix, with the reason in DESIGN.md section 2.
 var only = map[string][]string{

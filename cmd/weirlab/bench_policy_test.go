@@ -31,7 +31,7 @@ func TestBenchTable(t *testing.T) {
 		return sim.Figures{Arrived: 200, TTFTMean: mean, TTFTP99: p99, HitRate: hit, Ceiling: ceiling}
 	}
 	late := f(1, 2, 0, 0)
-	late.Late, late.Shed = 2, 1
+	late.Late, late.Refused = 2, 1
 	var rows []simRow
 	for _, p := range []struct {
 		name string

@@ -113,7 +113,7 @@ func (l *benchLine) write(w io.Writer) (lost int) {
 
 // refused says what share of the requests weir refused, if any.
 func (l *benchLine) refused() string {
-	share := l.median(policy.Weir, func(f sim.Figures) float64 { return 100 * float64(f.Late+f.Shed) / float64(max(f.Arrived, 1)) })
+	share := l.median(policy.Weir, func(f sim.Figures) float64 { return 100 * float64(f.Late+f.Refused) / float64(max(f.Arrived, 1)) })
 	if share == 0 {
 		return ""
 	}

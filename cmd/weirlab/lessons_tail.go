@@ -47,7 +47,7 @@ func bulkShare(g *simGroups, k simKey) float64 {
 
 func bulkRefused(r *sim.Result) float64 {
 	f := r.Classes["bulk"]
-	return 100 * float64(f.Late+f.Shed) / float64(max(f.Arrived, 1))
+	return 100 * float64(f.Late+f.Refused) / float64(max(f.Arrived, 1))
 }
 
 // frontier plots the cost over the share, a curve for each policy and load through the rates of bulk.

@@ -21,33 +21,41 @@ func onAllCores[T any](ctx context.Context, n int, work func(i int) (T, error), 
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	group.Go(func() {
-		for i := range n {
-			select {
-			case <-ctx.Done():
-				return
-			case free <- struct{}{}:
-			}
-			group.Go(func() {
-				t, err := work(i)
-				outcomes[i] <- outcome{t, err}
-				<-free
-			})
-		}
+		startEach(ctx, &group, n, func(i int) {
+			t, err := work(i)
+			outcomes[i] <- outcome{t, err}
+		})
 	})
 	for i := range n {
+		var o outcome
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case o := <-outcomes[i]:
-			if o.err != nil {
-				return o.err
-			}
-			if err := tell(i, o.t); err != nil {
-				return err
-			}
+		case o = <-outcomes[i]:
+		}
+		if o.err == nil {
+			o.err = tell(i, o.t)
+		}
+		if o.err != nil {
+			return o.err
 		}
 	}
 	return nil
+}
+
+// startEach starts f of 0 to n-1, each as a core is free.
+func startEach(ctx context.Context, group *sync.WaitGroup, n int, f func(i int)) {
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range n {
+		select {
+		case <-ctx.Done():
+			return
+		case free <- struct{}{}:
+		}
+		group.Go(func() {
+			f(i)
+			<-free
+		})
+	}
 }

@@ -36,7 +36,7 @@ type simJSON struct {
 	Skew       float64             `json:"skew"`
 	Throughput float64             `json:"throughput"`
 	Goodput    float64             `json:"goodput"`
-	Shed       map[string]int      `json:"shed"` // by class
+	Shed       map[string]int      `json:"shed"` // by class: refused, and not late
 	Late       map[string]int      `json:"late"` // by class
 	Classes    map[string]simClass `json:"classes,omitempty"`
 }
@@ -61,7 +61,7 @@ func writeJSON(w io.Writer, rows []simRow) error {
 			Shed: map[string]int{}, Late: map[string]int{},
 		}
 		for name, c := range f.Classes {
-			line.Shed[name], line.Late[name] = c.Shed, c.Late
+			line.Shed[name], line.Late[name] = c.Refused, c.Late
 			if len(f.Classes) > 1 {
 				if line.Classes == nil {
 					line.Classes = map[string]simClass{}
@@ -181,7 +181,7 @@ var columns = []struct {
 	{"answers/s", false, func(r *sim.Result) float64 { return r.Throughput }, number("%.2f")},
 	{"in time/s", false, func(r *sim.Result) float64 { return r.Goodput }, number("%.2f")},
 	{"late", false, func(r *sim.Result) float64 { return float64(r.Late) }, number("%.0f")},
-	{"shed", false, func(r *sim.Result) float64 { return float64(r.Shed) }, number("%.0f")},
+	{"refused", false, func(r *sim.Result) float64 { return float64(r.Refused) }, number("%.0f")},
 }
 
 func number(format string) func(float64) string {

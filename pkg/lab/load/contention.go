@@ -3,6 +3,8 @@ package load
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/weirproxy/weir/pkg/lab/sample"
 )
 
 // The kinds of a Contention. Ahead and Behind are the small requests of a burst before and after its giant.
@@ -50,7 +52,7 @@ func (c Contention) Bursts(n int, rate float64, on, period time.Duration, giants
 		all = c.small(all, part, Ahead, rate, start, start+on/2)
 		if giants {
 			rng := c.source(part + 2)
-			all = append(all, c.chat(rng, Giant, start+on/2, GiantTokens, between(rng, 50, 150)))
+			all = append(all, c.chat(rng, Giant, start+on/2, GiantTokens, sample.Between(rng, 50, 150)))
 		}
 		all = c.small(all, part+1, Behind, rate, start+on/2, start+on)
 	}
@@ -61,8 +63,8 @@ func (c Contention) Bursts(n int, rate float64, on, period time.Duration, giants
 func (c Contention) small(all []Arrival, part uint64, kind string, rate float64, from, to time.Duration) []Arrival {
 	rng := c.source(part)
 	poisson(rng, rate, from, to, func(at time.Duration) {
-		tokens := between(rng, 500, 3500)
-		all = append(all, c.chat(rng, kind, at, tokens, tokens/between(rng, 19, 47)))
+		tokens := sample.Between(rng, 500, 3500)
+		all = append(all, c.chat(rng, kind, at, tokens, tokens/sample.Between(rng, 19, 47)))
 	})
 	return all
 }

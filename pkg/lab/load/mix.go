@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/weirproxy/weir/pkg/lab/sample"
 )
 
 // The kinds of the Mix, in the order in which a table shows them.
@@ -92,7 +94,7 @@ func (m Mix) library() []string { return texts(m.source(2), documents, 4000, 800
 func texts(rng *rand.Rand, n, low, high int) []string {
 	all := make([]string, n)
 	for i := range all {
-		all[i] = text(rng, between(rng, low, high))
+		all[i] = text(rng, sample.Between(rng, low, high))
 	}
 	return all
 }
@@ -107,13 +109,13 @@ func poisson(rng *rand.Rand, rate float64, from, to time.Duration, start func(at
 
 func (m Mix) chats() (all []Arrival) {
 	rng, systems := m.source(3), m.systems()
-	popular := newZipf(assistants, 1)
+	popular := sample.NewZipf(assistants, 1)
 	const meanTurns = (1 + maxTurns) / 2.0
 	poisson(rng, chatShare*m.Rate/meanTurns, -warming, m.Length, func(at time.Duration) {
-		talk := []message{{"system", systems[popular.pick(rng)]}}
-		for turns := between(rng, 1, maxTurns); turns > 0; turns-- {
-			talk = append(talk, message{"user", text(rng, between(rng, 30, 150))})
-			answer := between(rng, 80, 240)
+		talk := []message{{"system", systems[popular.Pick(rng)]}}
+		for turns := sample.Between(rng, 1, maxTurns); turns > 0; turns-- {
+			talk = append(talk, message{"user", text(rng, sample.Between(rng, 30, 150))})
+			answer := sample.Between(rng, 80, 240)
 			if at >= 0 && at < m.Length {
 				all = append(all, chat(m.Model, Chat, at, talk, answer))
 			}
@@ -126,16 +128,16 @@ func (m Mix) chats() (all []Arrival) {
 
 func (m Mix) questions() (all []Arrival) {
 	rng, library := m.source(4), m.library()
-	popular := newZipf(documents, documentSkew)
+	popular := sample.NewZipf(documents, documentSkew)
 	poisson(rng, ragShare*m.Rate, 0, m.Length, func(at time.Duration) {
-		document := library[popular.pick(rng)]
-		question := text(rng, between(rng, 20, 80))
+		document := library[popular.Pick(rng)]
+		question := text(rng, sample.Between(rng, 20, 80))
 		prompt := len(document) / bytesPerToken
 		talk := []message{
 			{"system", "Answer from the document, and from nothing else."},
 			{"user", document + "\n\nQuestion: " + question},
 		}
-		all = append(all, chat(m.Model, RAG, at, talk, prompt/between(rng, 19, 47)))
+		all = append(all, chat(m.Model, RAG, at, talk, prompt/sample.Between(rng, 19, 47)))
 	})
 	return all
 }
@@ -153,7 +155,7 @@ func (m Mix) jobs() (all []Arrival) {
 
 // job is a request for which nobody waits, with an answer of least to most tokens.
 func job(model, kind string, at time.Duration, rng *rand.Rand, least, most int) Arrival {
-	b := body{Prompt: text(rng, between(rng, 8000, 16000)), MaxTokens: between(rng, least, most)}
+	b := body{Prompt: text(rng, sample.Between(rng, 8000, 16000)), MaxTokens: sample.Between(rng, least, most)}
 	return Arrival{at, kind, "/v1/completions", bulk, encode(model, b)}
 }
 

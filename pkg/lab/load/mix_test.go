@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirproxy/weir/pkg/chain"
+	"github.com/weirproxy/weir/pkg/lab/sample"
 	"github.com/weirproxy/weir/pkg/lab/step"
 	"github.com/weirproxy/weir/pkg/prompt"
 )
@@ -137,10 +138,10 @@ func TestMixIsRepeatable(t *testing.T) {
 
 func TestZipf(t *testing.T) {
 	const n, draws = 5, 200_000
-	z, rng := newZipf(n, 0.8), testMix.source(99)
+	z, rng := sample.NewZipf(n, 0.8), testMix.source(99)
 	counts := make([]float64, n)
 	for range draws {
-		counts[z.pick(rng)]++
+		counts[z.Pick(rng)]++
 	}
 	for k := range counts {
 		want := math.Pow(float64(k+1), -0.8) * counts[0]

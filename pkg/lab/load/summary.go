@@ -3,6 +3,8 @@ package load
 import (
 	"slices"
 	"time"
+
+	"github.com/weirproxy/weir/pkg/lab/sample"
 )
 
 // Summary is what the results of one kind come to. Percentiles are exact, over the answers that succeeded.
@@ -55,10 +57,5 @@ func percentilesOf(series []time.Duration) Percentiles {
 		return Percentiles{}
 	}
 	slices.Sort(series)
-	return Percentiles{P50: rank(series, 50), P99: rank(series, 99), Max: series[len(series)-1]}
-}
-
-// rank returns the smallest value that at least percent of 100 values do not exceed.
-func rank(sorted []time.Duration, percent int) time.Duration {
-	return sorted[max((len(sorted)*percent+99)/100, 1)-1]
+	return Percentiles{P50: sample.Rank(series, 50), P99: sample.Rank(series, 99), Max: series[len(series)-1]}
 }

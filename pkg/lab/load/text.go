@@ -1,10 +1,6 @@
 package load
 
-import (
-	"math"
-	"math/rand/v2"
-	"slices"
-)
+import "math/rand/v2"
 
 // bytesPerToken is how long a workload's texts are made for a given number of tokens: about what byte-pair
 // encodings reach on English text, and what the simulated replica's tokenizer takes.
@@ -30,24 +26,4 @@ func text(rng *rand.Rand, tokens int) string {
 		b = append(b, ' ')
 	}
 	return string(b[:n])
-}
-
-// between returns a number from low to high, both included.
-func between(rng *rand.Rand, low, high int) int { return low + rng.IntN(high-low+1) }
-
-// zipf picks one of n ranks, rank k with a probability in proportion to 1/(k+1)^exponent.
-type zipf []float64
-
-func newZipf(n int, exponent float64) zipf {
-	z, sum := make(zipf, n), 0.0
-	for k := range z {
-		sum += math.Pow(float64(k+1), -exponent)
-		z[k] = sum
-	}
-	return z
-}
-
-func (z zipf) pick(rng *rand.Rand) int {
-	k, _ := slices.BinarySearch(z, rng.Float64()*z[len(z)-1])
-	return min(k, len(z)-1)
 }

@@ -6,8 +6,8 @@ import "fmt"
 // anywhere, what the replicas computed is what the requests asked for, and each request has one end.
 func (s *Sim) conserve() error {
 	t := &s.run.total
-	if t.arrived != t.answered+t.late+t.shed {
-		return fmt.Errorf("sim: of %d requests %d were answered, %d late and %d shed", t.arrived, t.answered, t.late, t.shed)
+	if t.arrived != t.answered+t.late+t.refused {
+		return fmt.Errorf("sim: of %d requests %d were answered, %d late and %d refused", t.arrived, t.answered, t.late, t.refused)
 	}
 	if len(s.live)+len(s.run.held)+s.open != 0 {
 		return fmt.Errorf("sim: %d requests run, %d are held, %d are open at the end", len(s.live), len(s.run.held), s.open)

@@ -88,6 +88,6 @@ func (l *Ladder) fit() {
 			busy++
 		}
 	}
-	all := Pool(l.Stages)
+	all := Together(l.Stages)
 	f.Mean, f.P90, f.Tokens = all.TTFTMean, all.TTFTP90, f.Tokens/float64(busy)
 }

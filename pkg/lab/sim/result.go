@@ -2,10 +2,10 @@ package sim
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"time"
 
+	"github.com/weirproxy/weir/pkg/lab/sample"
 	"github.com/weirproxy/weir/pkg/lab/step"
 	"github.com/weirproxy/weir/pkg/route"
 )
@@ -13,7 +13,9 @@ import (
 // Figures is what was measured of some requests: those that arrived after the warm-up, whenever they ended. Times are
 // seconds from the intended arrival, so that what a client waits at a gate or in a queue counts.
 type Figures struct {
-	Arrived, Answered, Late, Shed int
+	Arrived, Answered int
+	Late              int // refused past their deadline
+	Refused           int // refused for any other reason: it would be late, its class was full, no replica can hold it
 
 	TTFTMean, TTFTP50, TTFTP90, TTFTP99 float64 // to the first token; percentiles by nearest rank
 	TPOTMean                            float64 // between two tokens of an answer, mean of the requests' means
@@ -36,13 +38,13 @@ type Result struct {
 	Sent        int   // requests of the run, warm-up included
 	Distinct    int64 // tokens in different blocks so far: what a cache without end would hold
 
-	all sample
+	all tally
 }
 
-// Pool is the figures of several runs' requests together, as if of one. Its rates are the answers of all over the time
+// Together is the figures of several runs' requests together, as if of one. Its rates are the answers of all over the time
 // of all.
-func Pool(results []*Result) Figures {
-	var all sample
+func Together(results []*Result) Figures {
+	var all tally
 	var lasted time.Duration
 	for _, r := range results {
 		if r != nil {
@@ -55,7 +57,7 @@ func Pool(results []*Result) Figures {
 	return f
 }
 
-func (s *sample) inTime() (n int) {
+func (s *tally) inTime() (n int) {
 	for _, e := range s.ends {
 		if e.good {
 			n++
@@ -64,15 +66,15 @@ func (s *sample) inTime() (n int) {
 	return n
 }
 
-// sample is what requests of one class showed.
-type sample struct {
-	arrived, late, shed int
-	ttft                []float64
-	tpot, e2e           float64 // sums
-	tpots               int
-	prompt, cached      int64
-	known               int64 // by one cache for all
-	ends                []ending
+// tally is what requests of one class showed.
+type tally struct {
+	arrived, late, refused int
+	ttft                   []float64
+	tpot, e2e              float64 // sums
+	tpots                  int
+	prompt, cached         int64
+	known                  int64 // by one cache for all
+	ends                   []ending
 }
 
 // ending is when an answer was over, and whether it had begun in time.
@@ -100,7 +102,7 @@ func className(j *job) string {
 	return j.Req.Class
 }
 
-func (s *sample) answer(j *job) {
+func (s *tally) answer(j *job) {
 	s.ttft = append(s.ttft, (j.Seq.First - j.at).Seconds())
 	s.e2e += (j.Seq.Last - j.at).Seconds()
 	if n := j.Req.Output - 1; n > 0 {
@@ -113,19 +115,19 @@ func (s *sample) answer(j *job) {
 }
 
 // add takes in another class.
-func (s *sample) add(o *sample) {
-	s.arrived, s.late, s.shed = s.arrived+o.arrived, s.late+o.late, s.shed+o.shed
+func (s *tally) add(o *tally) {
+	s.arrived, s.late, s.refused = s.arrived+o.arrived, s.late+o.late, s.refused+o.refused
 	s.ttft, s.ends = append(s.ttft, o.ttft...), append(s.ends, o.ends...)
 	s.tpot, s.e2e, s.tpots = s.tpot+o.tpot, s.e2e+o.e2e, s.tpots+o.tpots
 	s.prompt, s.cached, s.known = s.prompt+o.prompt, s.cached+o.cached, s.known+o.known
 }
 
 // figures works them out, with the time from which to which ends count.
-func (s *sample) figures(from, to time.Duration) Figures {
+func (s *tally) figures(from, to time.Duration) Figures {
 	slices.Sort(s.ttft)
 	f := Figures{
-		Arrived: s.arrived, Answered: len(s.ttft), Late: s.late, Shed: s.shed,
-		TTFTP50: rank(s.ttft, 0.5), TTFTP90: rank(s.ttft, 0.9), TTFTP99: rank(s.ttft, 0.99),
+		Arrived: s.arrived, Answered: len(s.ttft), Late: s.late, Refused: s.refused,
+		TTFTP50: sample.Rank(s.ttft, 50), TTFTP90: sample.Rank(s.ttft, 90), TTFTP99: sample.Rank(s.ttft, 99),
 		TPOTMean: over(s.tpot, float64(s.tpots)), E2EMean: over(s.e2e, float64(len(s.ttft))), HitRate: over(float64(s.cached), float64(s.prompt)),
 		Ceiling: over(float64(s.known), float64(s.prompt)),
 	}
@@ -145,14 +147,6 @@ func (s *sample) figures(from, to time.Duration) Figures {
 	}
 	f.Throughput, f.Goodput = over(ended, (to-from).Seconds()), over(good, (to-from).Seconds())
 	return f
-}
-
-// rank is the value that at least the share q of sorted is not above; 0 of none.
-func rank(sorted []float64, q float64) float64 {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[max(int(math.Ceil(q*float64(len(sorted)))), 1)-1]
 }
 
 // over is a/b, and 0 of nothing.

@@ -5,18 +5,6 @@ import (
 	"time"
 )
 
-func TestRank(t *testing.T) {
-	ten := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
-	for q, want := range map[float64]float64{0.5: 5, 0.9: 9, 0.91: 10, 0.99: 10, 0: 1} {
-		if got := rank(ten, q); got != want {
-			t.Errorf("%v: %v, want %v", q, got, want)
-		}
-	}
-	if rank(nil, 0.5) != 0 || rank([]float64{7}, 0.99) != 7 {
-		t.Error("of none or of one")
-	}
-}
-
 // TestAloneIsTheFormula: a request that is alone takes what package step says, in every figure.
 func TestAloneIsTheFormula(t *testing.T) {
 	_, r := mustRun(t, config("weir", 1), &one{Prompt: 1000, Output: 3, At: 10 * time.Second}, Span{})
@@ -65,14 +53,14 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestPool: two runs together are as if of one.
-func TestPool(t *testing.T) {
+// TestTogether: two runs together are as if of one.
+func TestTogether(t *testing.T) {
 	s, a := mustRun(t, config("weir", 1), newGroups(1, 10, 100), Span{})
 	b, err := s.Run(newGroups(2, 10, 50), Span{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Pool([]*Result{a, nil, b})
+	p := Together([]*Result{a, nil, b})
 	if want := (100*a.TTFTMean + 50*b.TTFTMean) / 150; p.Answered != 150 || p.TTFTMean < want-1e-12 || p.TTFTMean > want+1e-12 {
 		t.Errorf("%+v, want mean %v", p, want)
 	}

@@ -124,17 +124,17 @@ func TestRefusedAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Shed != 20 || r.Answered != 0 || f.ended != 0 || r.Classes["interactive"].Shed != 20 {
+	if r.Refused != 20 || r.Answered != 0 || f.ended != 0 || r.Classes["interactive"].Refused != 20 {
 		t.Errorf("%+v", r)
 	}
 }
 
-// TestTooLongIsShed: what no replica can hold ends, and its router learns of the end.
-func TestTooLongIsShed(t *testing.T) {
+// TestTooLongIsRefused: what no replica can hold ends, and its router learns of the end.
+func TestTooLongIsRefused(t *testing.T) {
 	for _, name := range policy.Names() {
 		cfg := config(name, 1)
 		_, r := mustRun(t, cfg, &one{Prompt: cfg.Profile.KVTokens, Output: 1}, Span{})
-		if r.Shed != 1 || r.Arrived != 1 {
+		if r.Refused != 1 || r.Arrived != 1 {
 			t.Errorf("%s: %+v", name, r.Figures)
 		}
 	}

@@ -49,7 +49,6 @@ type Sim struct {
 type job struct {
 	policy.Call
 	router   int
-	index    int           // in the order of arrival, of this run
 	at       time.Duration // intended arrival
 	measured bool
 	known    int // tokens of the prompt that one cache for all holds

@@ -107,8 +107,8 @@ func TestSameSeedSameResult(t *testing.T) {
 			src := newGroups(seed, 30, 150)
 			src.turns, src.bulk = 2, true
 			_, r := mustRun(t, cfg, src, Span{})
-			if r.Arrived != 3*150 || r.Arrived != r.Answered+r.Late+r.Shed {
-				t.Errorf("%s: %d arrived, %d answered, %d late, %d shed", name, r.Arrived, r.Answered, r.Late, r.Shed)
+			if r.Arrived != 3*150 || r.Arrived != r.Answered+r.Late+r.Refused {
+				t.Errorf("%s: %d arrived, %d answered, %d late, %d refused", name, r.Arrived, r.Answered, r.Late, r.Refused)
 			}
 			if last != nil && reflect.DeepEqual(r, last) != (seed == 1) {
 				t.Errorf("%s seed %d: %+v\nand before: %+v", name, seed, r, last)

@@ -28,7 +28,7 @@ func all(t *testing.T, name string, p Params) []*Request {
 		t.Fatal(err)
 	}
 	var rs []*Request
-	s := Play(InRow(stages), idle)
+	s := play(InRow(stages), idle)
 	for r, ok := s.Next(); ok; r, ok = s.Next() {
 		rs = append(rs, r)
 	}

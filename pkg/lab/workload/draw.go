@@ -3,7 +3,6 @@ package workload
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 )
 
 // source is the randomness of one part of a workload, so that a change to one part leaves the others.
@@ -16,9 +15,6 @@ const (
 	ofBulkArrivals
 	ofBulk
 )
-
-// between returns a number from low to high, both included.
-func between(rng *rand.Rand, low, high int) int { return low + rng.IntN(high-low+1) }
 
 // logNormal draws whole numbers whose logarithm is normal, clamped.
 type logNormal struct {
@@ -50,23 +46,6 @@ func (g turns) draw(rng *rand.Rand) int {
 // expected is the mean with the cap: sum over k < cap of the chance of more than k turns.
 func (g turns) expected() float64 {
 	return g.mean * (1 - math.Pow(1-1/g.mean, float64(g.cap)))
-}
-
-// zipf picks one of n ranks, rank k with a probability in proportion to 1/(k+1)^exponent.
-type zipf []float64
-
-func newZipf(n int, exponent float64) zipf {
-	z, sum := make(zipf, n), 0.0
-	for k := range z {
-		sum += math.Pow(float64(k+1), -exponent)
-		z[k] = sum
-	}
-	return z
-}
-
-func (z zipf) pick(rng *rand.Rand) int {
-	k, _ := slices.BinarySearch(z, rng.Float64()*z[len(z)-1])
-	return min(k, len(z)-1)
 }
 
 // gamma draws from the gamma distribution of that shape and mean 1: Marsaglia and Tsang's rejection for

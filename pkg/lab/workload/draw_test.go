@@ -63,17 +63,6 @@ func TestDraws(t *testing.T) {
 	near(t, "turns by hand", turns{mean: 2, cap: 2}.expected(), 1.5, 1e-9)
 }
 
-func TestZipf(t *testing.T) {
-	rng, z := rand.New(rand.NewPCG(5, 6)), newZipf(100, 0.8)
-	var n [100]float64
-	for range 500_000 {
-		n[z.pick(rng)]++
-	}
-	for _, k := range []int{1, 9, 99} {
-		near(t, "zipf", n[0]/n[k], math.Pow(float64(k+1), 0.8), 0.06)
-	}
-}
-
 func TestMerged(t *testing.T) {
 	at := func(ms ...int) *list {
 		var l list

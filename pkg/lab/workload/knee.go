@@ -6,8 +6,8 @@ import (
 	"github.com/weirproxy/weir/pkg/lab/step"
 )
 
-// Demand is what a mean request asks of the replica that serves it.
-type Demand struct {
+// demand is what a mean request asks of the replica that serves it.
+type demand struct {
 	Uncached float64 // prompt tokens to compute
 	Output   float64 // answer tokens, at least 1
 	Context  float64 // prompt and answer so far of a decoding sequence, mean over decode steps
@@ -26,7 +26,7 @@ type Demand struct {
 // and a step's prompt and decode tokens within MaxBatch. What binds is what raises l most when it becomes a
 // tenth better. Chance is left out. Poisson arrivals on the step model saturate at 0.91 to 1.03 of this: W5 and
 // W10 within 4 %, W3 at 0.92.
-func (d Demand) Knee(p step.Profile) (rate float64, binds string) {
+func (d demand) Knee(p step.Profile) (rate float64, binds string) {
 	rate = d.rate(p)
 	faster := p
 	faster.PerPrefill = p.PerPrefill * 10 / 11
@@ -47,7 +47,7 @@ func (d Demand) Knee(p step.Profile) (rate float64, binds string) {
 }
 
 // rate is the knee by bisection: all that it compares grows with l.
-func (d Demand) rate(p step.Profile) float64 {
+func (d demand) rate(p step.Profile) float64 {
 	low, high := 0.0, min(1/d.work(p), float64(p.MaxSeqs)/(d.Output*p.Base.Seconds()))
 	for range 50 {
 		mid := (low + high) / 2
@@ -61,11 +61,11 @@ func (d Demand) rate(p step.Profile) float64 {
 }
 
 // work is w: the seconds that a request adds to the steps it is part of.
-func (d Demand) work(p step.Profile) float64 {
+func (d demand) work(p step.Profile) float64 {
 	return d.Uncached*p.PerPrefill.Seconds() + d.Output*(p.PerSeq.Seconds()+p.PerContext.Seconds()*d.Context)
 }
 
-func (d Demand) fits(p step.Profile, l float64) bool {
+func (d demand) fits(p step.Profile, l float64) bool {
 	step := p.Base.Seconds() / (1 - l*d.work(p))
 	running := l * d.Output * step
 	return !math.IsInf(step, 0) &&

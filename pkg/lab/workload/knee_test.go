@@ -14,19 +14,19 @@ func TestKneeByHand(t *testing.T) {
 		KVTokens: 1 << 30, MaxBatch: 8192, MaxSeqs: 1 << 10}
 	for _, c := range []struct {
 		name  string
-		d     Demand
+		d     demand
 		kv    int
 		seqs  int
 		rate  float64
 		binds string
 	}{
 		// Steps are at most a batch of 8,192 tokens: 0.8192 s of prefill and 0.01 s of base.
-		{"prefill", Demand{Uncached: 8192, Output: 1e-9, Held: none}, 1 << 30, 1 << 10, 1 / 0.8292, "prefill"},
+		{"prefill", demand{Uncached: 8192, Output: 1e-9, Held: none}, 1 << 30, 1 << 10, 1 / 0.8292, "prefill"},
 		// 100 of 101 seats decode: 100 tokens each 10 ms + 100 x 1 ms.
-		{"seats", Demand{Output: 50, Held: none}, 1 << 30, 101, 100 / 0.110 / 50, "decode"},
+		{"seats", demand{Output: 50, Held: none}, 1 << 30, 101, 100 / 0.110 / 50, "decode"},
 		// Memory for 4 decoding and one more: 4 tokens each 14 ms. A tenth more memory is a tenth more rate,
 		// a tenth less step time too, nearly: memory is named first where Base is most of the step.
-		{"memory", Demand{Output: 50, Held: func(n float64) float64 { return 1000 * n }}, 5000, 1 << 10, 4 / 0.014 / 50, "decode"},
+		{"memory", demand{Output: 50, Held: func(n float64) float64 { return 1000 * n }}, 5000, 1 << 10, 4 / 0.014 / 50, "decode"},
 	} {
 		p.KVTokens, p.MaxSeqs = c.kv, c.seqs
 		rate, binds := c.d.Knee(p)
@@ -36,7 +36,7 @@ func TestKneeByHand(t *testing.T) {
 		}
 	}
 	p.Base, p.PerSeq, p.KVTokens = time.Millisecond, 0, 2000
-	if _, binds := (Demand{Output: 50, Held: func(n float64) float64 { return 1000 * n }}).Knee(p); binds != "KV" {
+	if _, binds := (demand{Output: 50, Held: func(n float64) float64 { return 1000 * n }}).Knee(p); binds != "KV" {
 		t.Errorf("a single seat: %s binds, want KV", binds)
 	}
 }

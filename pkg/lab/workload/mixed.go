@@ -98,7 +98,7 @@ func backlog(name string, times, cv float64) Info {
 
 // bulkCapacity is the bulk requests per second that the replicas of the default profile hold.
 func bulkCapacity(replicas int) float64 {
-	each, _ := Demand{Uncached: bulkPrompt.mean, Output: bulkOutput, Context: bulkPrompt.mean + bulkOutput/2,
+	each, _ := demand{Uncached: bulkPrompt.mean, Output: bulkOutput, Context: bulkPrompt.mean + bulkOutput/2,
 		Held: func(n float64) float64 { return n * (bulkPrompt.mean + bulkOutput/2) }}.Knee(mustProfile(mixedProfile))
 	return each * float64(replicas)
 }
@@ -106,7 +106,7 @@ func bulkCapacity(replicas int) float64 {
 // interactiveCapacity is the interactive requests per second that they hold, when caches hold every system prompt.
 func interactiveCapacity(replicas int) float64 {
 	context := mixedSystem + mixedQuestion + mixedAnswer.mean/2
-	each, _ := Demand{Uncached: mixedQuestion, Output: mixedAnswer.mean, Context: context,
+	each, _ := demand{Uncached: mixedQuestion, Output: mixedAnswer.mean, Context: context,
 		Held: func(n float64) float64 { return mixedApps*mixedSystem + n*(mixedQuestion+mixedAnswer.mean) }}.Knee(mustProfile(mixedProfile))
 	return each * float64(replicas)
 }
@@ -123,7 +123,7 @@ func mixedCapacity(replicas int) float64 {
 	out := 0.8*mixedAnswer.mean + 0.2*bulkOutput
 	context := (0.8*mixedAnswer.mean*(mixedSystem+front+mixedAnswer.mean/2) + 0.2*bulkOutput*(back+bulkOutput/2)) / out
 	// A sequence stays as long as its answer takes, so what the running ones hold is in proportion to output.
-	each, _ := Demand{Uncached: 0.8*front + 0.2*back, Output: out, Context: context,
+	each, _ := demand{Uncached: 0.8*front + 0.2*back, Output: out, Context: context,
 		Held: func(n float64) float64 { return n * context }}.Knee(mustProfile(mixedProfile))
 	return each * float64(replicas)
 }

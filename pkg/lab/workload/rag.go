@@ -3,6 +3,8 @@ package workload
 import (
 	"fmt"
 	"time"
+
+	"github.com/weirproxy/weir/pkg/lab/sample"
 )
 
 // W5: questions about documents. A prompt is the system prompt of one of 8 applications, one of its
@@ -47,11 +49,11 @@ func ragSource(ratio int, p Params) Source {
 	mean := ragAnswer*ratio - ragSystem - (ragQuestionLow+ragQuestionHigh)/2
 	documents := make([]text, scaled(ragDocuments, p.Replicas, ragReplicas))
 	for i := range documents {
-		documents[i] = apps[rng.IntN(ragApps)].with(rng.Uint64(), between(rng, mean/2, mean*3/2))
+		documents[i] = apps[rng.IntN(ragApps)].with(rng.Uint64(), sample.Between(rng, mean/2, mean*3/2))
 	}
-	popular, rng := newZipf(len(documents), ragExponent), source(p.Seed, ofTexts+1)
+	popular, rng := sample.NewZipf(len(documents), ragExponent), source(p.Seed, ofTexts+1)
 	return steadily(p, func(at time.Duration) *Request {
-		t := documents[popular.pick(rng)].with(rng.Uint64(), between(rng, ragQuestionLow, ragQuestionHigh))
+		t := documents[popular.Pick(rng)].with(rng.Uint64(), sample.Between(rng, ragQuestionLow, ragQuestionHigh))
 		return &Request{At: at, Blocks: t.blocks, Prompt: t.tokens, Output: ragAnswers.draw(rng)}
 	})
 }

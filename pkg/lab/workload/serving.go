@@ -15,7 +15,7 @@ func serve(requests []*Request, pool Pool, replicas int, rate float64) Serving {
 	}
 	n := float64(len(requests))
 	s := Serving{Hit: found / prompt, Uncached: (prompt - found) / n}
-	d := Demand{Uncached: s.Uncached, Output: output / n, Context: context / output, Held: held(requests, replicas, pool.Profile)}
+	d := demand{Uncached: s.Uncached, Output: output / n, Context: context / output, Held: held(requests, replicas, pool.Profile)}
 	each, binds := d.Knee(pool.Profile)
 	s.Knee, s.Binds = each*float64(pool.Replicas), binds
 	s.Prefill = rate / float64(pool.Replicas) * s.Uncached * pool.PerPrefill.Seconds()
@@ -25,7 +25,7 @@ func serve(requests []*Request, pool Pool, replicas int, rate float64) Serving {
 // samples is how many moments held looks at.
 const samples = 12
 
-// held returns Demand.Held: the KV tokens on one of the replicas while n sequences run on each, shared
+// held returns demand.Held: the KV tokens on one of the replicas while n sequences run on each, shared
 // blocks once. It looks at moments of the traffic at which so many run, a request running for a time in
 // proportion to its answer. Where there are too few requests, and past what the memory or the seats hold, it
 // goes on linearly.

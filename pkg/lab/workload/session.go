@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/weirproxy/weir/pkg/lab/sample"
 )
 
 // kind is a sort of session: a conversation whose every request carries all that was said before.
@@ -69,13 +71,13 @@ func (k kind) source(p Params, share float64, part uint64) Source {
 	texts := source(p.Seed, part+ofTexts)
 	systems := make([]text, scaled(k.systems, p.Replicas, k.replicas))
 	for i := range systems {
-		systems[i].add(texts.Uint64(), between(texts, k.system[0], k.system[1]))
+		systems[i].add(texts.Uint64(), sample.Between(texts, k.system[0], k.system[1]))
 	}
-	popular := newZipf(len(systems), 1)
+	popular := sample.NewZipf(len(systems), 1)
 	begin := func(at time.Duration) *Request {
 		rng := source(texts.Uint64(), p.Seed)
 		s := &session{kind: k, rng: rng, left: k.turns.draw(rng), end: p.Length}
-		s.talk = systems[popular.pick(rng)].with(0, 0)
+		s.talk = systems[popular.Pick(rng)].with(0, 0)
 		return s.turn(at)
 	}
 	from := &arrivals{rng: source(p.Seed, part+ofArrivals), gap: poisson, rate: share * p.Rate / k.turns.expected(),

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirproxy/weir/pkg/lab/sample"
 	"github.com/weirproxy/weir/pkg/lab/step"
 )
 
@@ -35,7 +36,7 @@ type Traffic struct {
 	Spread Serving `json:"spread"` // round robin: each replica sees every Nth request
 }
 
-// Spread is how a number is distributed.
+// Spread is how a number is distributed; percentiles are by nearest rank.
 type Spread struct {
 	Mean float64 `json:"mean"`
 	P10  int     `json:"p10"`
@@ -58,7 +59,7 @@ type Serving struct {
 	Hit      float64 `json:"hit"`      // found in the caches, LRU with the pool's memory
 	Uncached float64 `json:"uncached"` // prompt tokens to compute per request
 	Prefill  float64 `json:"prefill"`  // share of each replica's time spent on prefill at Rate
-	Knee     float64 `json:"knee"`     // requests per second at which the pool saturates (Demand.Knee)
+	Knee     float64 `json:"knee"`     // requests per second at which the pool saturates (demand.Knee)
 	Binds    string  `json:"binds"`    // what it saturates: prefill, decode or KV
 }
 
@@ -75,7 +76,7 @@ func Measure(s Source, pool Pool) (*Traffic, error) {
 		return nil, fmt.Errorf("workload: %d replicas", pool.Replicas)
 	}
 	var all []*Request
-	for p := Play(s, pool.alone); ; {
+	for p := play(s, pool.alone); ; {
 		r, ok := p.Next()
 		if !ok {
 			break
@@ -112,8 +113,8 @@ func spread(all []*Request, of func(*Request) int) Spread {
 		sum += float64(n[i])
 	}
 	slices.Sort(n)
-	at := func(share float64) int { return n[int(share*float64(len(n)-1))] }
-	return Spread{sum / float64(len(n)), at(0.1), at(0.5), at(0.9), at(0.99), n[len(n)-1]}
+	at := func(percent int) int { return sample.Rank(n, percent) }
+	return Spread{sum / float64(len(n)), at(10), at(50), at(90), at(99), at(100)}
 }
 
 // every returns each nth request, from the first on.

@@ -38,7 +38,7 @@ func TestMeasureByHand(t *testing.T) {
 	if !slices.Equal(got.Top, want) {
 		t.Errorf("top %+v, want %+v", got.Top, want)
 	}
-	if got.Prompt != (Spread{160, 160, 160, 160, 160, 160}) || got.Output != (Spread{20, 10, 10, 10, 10, 40}) {
+	if got.Prompt != (Spread{160, 160, 160, 160, 160, 160}) || got.Output != (Spread{20, 10, 10, 40, 40, 40}) {
 		t.Errorf("spreads %+v %+v", got.Prompt, got.Output)
 	}
 }
