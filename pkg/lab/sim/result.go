@@ -163,7 +163,7 @@ func (r *run) result() *Result {
 	if r.span.Until == 0 {
 		to = r.ended
 	}
-	res := &Result{Classes: map[string]Figures{}, Lasted: r.ended - r.start, Sent: r.total.arrived, Distinct: int64(r.sim.ceiling.known.n) * step.BlockTokens}
+	res := &Result{Classes: map[string]Figures{}, Lasted: r.ended - r.start, Sent: r.total.arrived, Distinct: r.sim.ceiling.distinct()}
 	for _, name := range slices.Sorted(maps.Keys(r.classes)) {
 		res.all.add(r.classes[name])
 		res.Classes[name] = r.classes[name].figures(from, to)

@@ -57,8 +57,9 @@ func TestSharedIsLRU(t *testing.T) {
 			}
 			found += got
 		}
-		if found == 0 || s.cache.free != size {
-			t.Fatalf("seed %d: %d tokens found, %d of %d blocks free", seed, found, s.cache.free, size)
+		named := len(slices.DeleteFunc(slices.Clone(l.list), func(h uint64) bool { return h == 0 }))
+		if found == 0 || s.used != len(l.list) || s.Named() != named {
+			t.Fatalf("seed %d: %d tokens found, %d blocks used, %d named, want %d and %d", seed, found, s.used, s.Named(), len(l.list), named)
 		}
 	}
 }
