@@ -26,7 +26,8 @@ type simOptions struct {
 	routers             int
 	profile             string
 	kv                  int
-	stale, length       time.Duration
+	stale, length, warm time.Duration
+	events              []sim.Event
 	json                bool
 	plots               string // folder
 }
@@ -95,6 +96,12 @@ func simFlags(args []string, stderr io.Writer) (*simOptions, error) {
 	fs.IntVar(&o.routers, "routers", 1, fmt.Sprintf("1 to %d, each with a state of its own", sim.MaxRouters))
 	fs.DurationVar(&o.stale, "stale", 0, "age of a scrape when routers see it")
 	fs.DurationVar(&o.length, "length", 0, "model time in which requests arrive (default the workload's own)")
+	fs.DurationVar(&o.warm, "warm", 0, "leave out what arrives before (default the workload's own)")
+	fs.Func("event", "`list` of die:N@TIME, join:N@TIME, slow:N:SPEED@TIME, mute:N@TIME, freeze:N@TIME (metrics) and restart:N@TIME (a router), N from 0 up or all",
+		func(text string) (err error) {
+			o.events, err = sim.ParseEvents(text)
+			return err
+		})
 	fs.StringVar(&o.profile, "profile", "", "model and hardware: 8B, 32B or 70B (default the workload's own)")
 	fs.IntVar(&o.kv, "kv-tokens", 0, "tokens of KV memory per replica (default the profile's)")
 	fs.BoolVar(&o.json, "json", false, "a line of JSON for each run instead of a table")

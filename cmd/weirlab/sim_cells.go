@@ -52,12 +52,15 @@ func (o *simOptions) cells() (cells []simCell, err error) {
 		return nil, err
 	}
 	for _, w := range infos {
+		if o.warm > 0 {
+			w.Warm = o.warm
+		}
 		c := simCell{workload: w, trace: o.trace}
 		c.params = workload.Params{Replicas: cmp.Or(o.replicas, w.Replicas), Length: cmp.Or(o.length, w.Length)}
 		if o.length > 0 && o.length <= w.Warm {
 			return nil, fmt.Errorf("-length %v: the first %v of %s only fill the caches", o.length, w.Warm, w.Name)
 		}
-		c.cfg = sim.Config{Replicas: c.params.Replicas, Routers: o.routers, Stale: o.stale}
+		c.cfg = sim.Config{Replicas: c.params.Replicas, Routers: o.routers, Stale: o.stale, Events: o.events}
 		if c.cfg.Profile, err = step.Lookup(cmp.Or(o.profile, w.Profile)); err != nil {
 			return nil, err
 		}

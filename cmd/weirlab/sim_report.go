@@ -34,8 +34,10 @@ type simJSON struct {
 	Skew       float64             `json:"skew"`
 	Throughput float64             `json:"throughput"`
 	Goodput    float64             `json:"goodput"`
-	Shed       map[string]int      `json:"shed"` // by class: refused, and not late
-	Late       map[string]int      `json:"late"` // by class
+	Shed       map[string]int      `json:"shed"`            // by class: refused, and not late
+	Late       map[string]int      `json:"late"`            // by class
+	Lost       int                 `json:"lost,omitempty"`  // died with their replica
+	Tried      int                 `json:"tried,omitempty"` // went first to a replica that was dead for a second
 	Classes    map[string]simClass `json:"classes,omitempty"`
 }
 
@@ -56,7 +58,7 @@ func writeJSON(w io.Writer, rows []simRow) error {
 			Workload: r.cell.workload.Name, Policy: r.cell.policy, Load: r.load, Seed: r.cell.seed, Replicas: r.cell.cfg.Replicas,
 			TTFTMean: f.TTFTMean, TTFTP50: f.TTFTP50, TTFTP90: f.TTFTP90, TTFTP99: f.TTFTP99, TPOTMean: f.TPOTMean, E2EMean: f.E2EMean,
 			HitRate: f.HitRate, Ceiling: f.Ceiling, Skew: f.Skew, Throughput: f.Throughput, Goodput: f.Goodput,
-			Shed: map[string]int{}, Late: map[string]int{},
+			Shed: map[string]int{}, Late: map[string]int{}, Lost: f.Lost, Tried: f.Tried,
 		}
 		for name, c := range f.Classes {
 			line.Shed[name], line.Late[name] = c.Refused, c.Late

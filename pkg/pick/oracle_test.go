@@ -50,8 +50,8 @@ func slowCosts(p *pool.Pool, q *Query, now time.Time) []float64 {
 	for i, r := range p.Replicas {
 		v := r.View(now)
 		u := math.Max(q.Prompt-64*float64(r.Index.Match(q.Chain)), 1)
-		if q.Discount && i == q.Home {
-			u *= 0.2
+		if i == q.Home {
+			u *= 1 - q.Discount
 		}
 		shares[i] = (u + q.Output) / float64(p.Config.KVTokens/64*64)
 		seat, room := slowPlace(p, r, now)
@@ -99,7 +99,7 @@ func TestBestAgreesWithTheFormula(t *testing.T) {
 		c := chains[rng.IntN(5)]
 		q := query(p, c[:rng.IntN(len(c)+1)])
 		q.Prompt += float64(rng.IntN(60))
-		q.Output, q.Discount = float64(rng.IntN(1000)), rng.IntN(2) == 0
+		q.Output, q.Discount = float64(rng.IntN(1000)), float64(rng.IntN(6))/5
 		got, costs := Best(now, p, q), slowCosts(p, q, now)
 		if want := slices.Min(costs); math.Abs(got.Cost-want) > near(want) || math.Abs(costs[got.First.Slot]-want) > near(want) {
 			t.Fatalf("seed %d: cost %v on %d, want %v of %v", seed, got.Cost, got.First.Slot, want, costs)

@@ -25,9 +25,9 @@ import (
 const (
 	// wOut is flat within 5x, by simulation (DESIGN.md 4).
 	wOut = 0.01
-	// homeDiscount is what of its uncached tokens a request is charged at its prefix's home, where the
-	// blocks are probably cached though this router has not seen it. 0.5 to 0 are alike (DESIGN.md 4).
-	homeDiscount = 0.2
+	// HomeDiscount is what of its uncached tokens a request is not charged, at most, at its prefix's home, where the
+	// blocks are probably cached though this router has not seen it. 0.5 to 1 are alike (DESIGN.md 4).
+	HomeDiscount = 0.8
 	// downCost, in seconds, is more than any wait: replicas that fail come after all others, in their own order.
 	downCost = 1e6
 )
@@ -47,7 +47,7 @@ type Query struct {
 	Key      uint64  // names the home; any well-spread number for a chain without blocks
 	Home     int     // slot of the home; -1: none
 	Bulk     bool    // nobody waits for it
-	Discount bool    // charge the home only homeDiscount of the uncached tokens
+	Discount float64 // what of its uncached tokens the home does not charge, 0 to 1
 	Rule     Rule
 
 	matches []Match
@@ -93,7 +93,7 @@ type Choice struct {
 // Pool.Score for q.Key, the home first of all.
 func Best(now time.Time, p *pool.Pool, q *Query) Choice {
 	views, mean := p.Views(now)
-	m, mK := knee.Miss(mean, p.Work()), 1.0
+	m, mK := knee.Miss(mean/p.Own(), p.Work()), 1.0 // those of others queue behind a miss, too
 	first, second := -1, -1
 	var least, next float64
 	formula := !q.Rule.requests && !q.Rule.alone
@@ -176,8 +176,11 @@ func (q *Query) priced(i int) float64 {
 	if !q.Rule.blind {
 		u = q.LoadOn(i).Uncached
 	}
-	if (q.Discount || q.Rule.sticky) && i == q.Home {
-		u *= homeDiscount
+	if i == q.Home {
+		if q.Rule.sticky {
+			return u * (1 - HomeDiscount)
+		}
+		u *= 1 - q.Discount
 	}
 	return u
 }

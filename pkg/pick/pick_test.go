@@ -105,7 +105,7 @@ func TestHomeDiscount(t *testing.T) {
 	if got := Best(epoch, p, q); got.First.Slot == q.Home {
 		t.Error("without the discount the busy home is picked")
 	}
-	q.Discount = true
+	q.Discount = HomeDiscount
 	if got := Best(epoch, p, q); got.First.Slot != q.Home {
 		t.Error("with the discount the home is not picked")
 	}
@@ -170,7 +170,7 @@ func TestNaNNeverWins(t *testing.T) {
 		p.Replicas[slot].Observe(epoch, pool.Sample{At: epoch, KV: math.NaN(), HasKV: true})
 		for i := range uint64(50) {
 			q := query(p, promptChain(i, 2))
-			q.Discount = true
+			q.Discount = HomeDiscount
 			if got := Best(epoch, p, q); got.First.Slot == slot || got.Second.Slot == slot || math.IsNaN(got.Cost) {
 				t.Fatalf("replica %d with a NaN gauge: first %d, second %d, cost %v", slot, got.First.Slot, got.Second.Slot, got.Cost)
 			}

@@ -34,4 +34,8 @@ func (p *Pool) Observe(now time.Time, r *Replica, s Sample) {
 		}
 	}
 	r.Observe(now, s)
+	if s.HasRunning && s.HasWaiting {
+		p.foreign.observe(len(p.Replicas), r.foreign, s.Running+s.Waiting)
+		r.Index.SetOthers(1/p.Own() - 1)
+	}
 }

@@ -35,10 +35,12 @@ func (r *Replica) charge(now time.Time, l *Lease, q Load) {
 	r.fresh += q.Uncached
 	r.promised += q.Output
 	r.total += q.Prompt + q.Output
+	r.most = max(r.most, r.leases)
+	r.each = r.context / float64(r.leases)
 	*l = Lease{Replica: r, Load: q, live: true, gauges: r.gauges}
 	r.push(l)
 	r.health.try(now, l)
-	r.pace()
+	r.pace(now)
 }
 
 // Release takes the lease's load off its replica, with what of its prompt had not drained. answered says that the
@@ -69,7 +71,7 @@ func (l *Lease) Release(now time.Time, answered bool) {
 	if answered {
 		r.progress(now)
 	}
-	r.pace()
+	r.pace(now)
 }
 
 // push makes l the newest of the backlog.

@@ -38,6 +38,7 @@ type Pool struct {
 	queues     bool // somebody is in queue
 
 	answer      answer
+	foreign     foreign
 	work        mean // Umean, of u*p over requests, seconds
 	kvTime      mean // of their KV times
 	interactive load // of requests that are not bulk
@@ -53,7 +54,7 @@ func New(name string, endpoints []string, cfg Config) *Pool {
 			Endpoint: e, Slot: i, rates: cfg.Rates(), kvTokens: float64(blocks * chain.BlockTokens), seats: cfg.Seats,
 			Index: prefix.NewIndex(blocks), memory: knee.MemoryWith(0),
 		}
-		r.pace()
+		r.pace(time.Time{})
 		p.Replicas = append(p.Replicas, r)
 		p.ids = append(p.ids, xxhash.Sum64String(e))
 		p.byEndpoint[e] = r
@@ -137,6 +138,11 @@ type Replica struct {
 	promised float64 // and the expected tokens of their answers
 	gauges   int     // KV gauges seen
 
+	most    int       // leases that were live at once since the last scrape
+	foreign float64   // requests of others, as of met
+	met     time.Time // the last sample that told of them; zero: none
+	each    float64   // tokens that a live lease held on average when the last one came
+
 	sample  Sample
 	sampled bool
 	known   bool        // a token counter was read
@@ -196,9 +202,9 @@ func (r *Replica) begin(now time.Time) {
 	}
 }
 
-// pace takes the replica's rates for the leases that it has now.
-func (r *Replica) pace() {
-	r.decode = r.rates.Decode(float64(r.leases), r.context)
+// pace takes the replica's rates for what it runs now.
+func (r *Replica) pace(now time.Time) {
+	r.decode = r.rates.Decode(r.running(now))
 	r.prefill = r.rates.Prefill(r.decode)
 	r.tau = r.rates.Tau(r.decode)
 }

@@ -57,7 +57,9 @@ func (r *Replica) Observe(now time.Time, s Sample) {
 		r.fresh, r.promised = 0, 0
 		r.gauges++
 	}
+	r.meet(s)
 	r.sample, r.sampled = s, true
+	r.pace(now)
 }
 
 // Cold reports whether the replica had computed nothing but what weir sent when weir first read its counters, or has
@@ -173,6 +175,7 @@ func (r *Replica) Share(tokens float64) float64 { return tokens / r.kvTokens }
 type Stats struct {
 	Endpoint      string  `json:"endpoint"`
 	Leases        int     `json:"leases"`
+	Foreign       float64 `json:"foreign"` // requests of others, as of the last scrape that told
 	PendingTokens float64 `json:"pending_tokens"`
 	BacklogTokens float64 `json:"backlog_tokens"`
 	WaitSeconds   float64 `json:"wait_seconds"`
@@ -197,7 +200,7 @@ type Scrape struct {
 func (r *Replica) Stats(now time.Time) Stats {
 	v := r.View(now)
 	s := Stats{
-		Endpoint: r.Endpoint, Leases: r.leases, BacklogTokens: v.Backlog, PendingTokens: v.Backlog + r.output,
+		Endpoint: r.Endpoint, Leases: r.leases, Foreign: r.foreign, BacklogTokens: v.Backlog, PendingTokens: v.Backlog + r.output,
 		WaitSeconds: v.Wait, TauSeconds: v.Tau, KV: v.KV, Below: v.Below(), Down: v.Down, IndexPinned: r.Index.Pinned(),
 	}
 	if r.sampled {

@@ -37,8 +37,9 @@ const (
 	// popularWindow is the requests after which all counts are halved (DESIGN.md 4).
 	popularWindow = 4000
 	// popularShare over the number of replicas is the share of recent requests above which a block is too
-	// common to name a home: one replica cannot take them all. 1 is too shallow by measurement, 0.3 is flat.
-	popularShare = 0.3
+	// common to name a home: one replica cannot take them all. More is too shallow for documents behind a prompt that many
+	// share, less tears those apart who share a long one (DESIGN.md 4).
+	popularShare = 0.1
 )
 
 // Popularity counts how many recent requests went through a block, to find the depth at which a chain stops

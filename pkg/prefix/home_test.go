@@ -135,7 +135,7 @@ func TestPopularityPassesOverWhatEverybodyShares(t *testing.T) {
 		if !ok {
 			t.Fatal("no key for a chain with blocks")
 		}
-		if i >= 1000 && key == uint64(c[4]) { // 1 in 200 is below 0.3 in 8
+		if i >= 1000 && key == uint64(c[4]) { // 1 in 200 is below 0.1 in 8
 			right++
 		}
 	}
@@ -144,7 +144,7 @@ func TestPopularityPassesOverWhatEverybodyShares(t *testing.T) {
 	}
 }
 
-// A group with a tenth of all requests is above 0.3/8, so its own members spread; among two replicas it is not.
+// A group with a thirtieth of all requests is above 0.1/8, so its own members spread; among two replicas it is not.
 func TestPopularityThresholdDependsOnReplicas(t *testing.T) {
 	for _, c := range []struct {
 		n     int
@@ -153,7 +153,7 @@ func TestPopularityThresholdDependsOnReplicas(t *testing.T) {
 		p := &Popularity{}
 		at := 0
 		for i := range uint64(3000) {
-			ch := groupChain(4, 3, 2, i%10, i)
+			ch := groupChain(4, 3, 2, i%30, i)
 			key, _ := p.Key(ch, c.n)
 			if i >= 1000 && key == uint64(ch[c.depth]) {
 				at++
@@ -168,12 +168,12 @@ func TestPopularityThresholdDependsOnReplicas(t *testing.T) {
 func TestPopularityExactCounts(t *testing.T) {
 	p := &Popularity{}
 	c := chain.Chain{1, 2, 3}
-	// With one replica the limit at request k is 0.3*k. A request counts the blocks up to its key.
+	// With one replica the limit at request k is 0.1*k. A request counts the blocks up to its key.
 	for i, want := range []uint64{
 		1, // block 1 is new
-		2, // limit 0.6: block 1 seen in 1; block 2 is new
-		3, // limit 0.9: block 1 seen in 2, block 2 in 1; block 3 is new
-		3, // limit 1.2: block 1 seen in 3, block 2 in 2, block 3 in 1
+		2, // limit 0.2: block 1 seen in 1; block 2 is new
+		3, // limit 0.3: block 1 seen in 2, block 2 in 1; block 3 is new
+		3, // limit 0.4: block 1 seen in 3, block 2 in 2, block 3 in 1
 	} {
 		if key, ok := p.Key(c, 1); !ok || key != want {
 			t.Errorf("request %d: key %d, %v, want %d", i+1, key, ok, want)

@@ -8,6 +8,7 @@
 package prefix
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -30,6 +31,7 @@ type block struct {
 type Index struct {
 	version atomic.Uint64 // counts changes of what Match can answer
 	pinned  atomic.Int64  // blocks that live requests use
+	others  atomic.Uint64 // bits of SetOthers
 
 	mu       sync.RWMutex
 	capacity int // blocks
@@ -40,6 +42,7 @@ type Index struct {
 	newest   int32
 	reserved int // blocks of live requests without a hash: partial blocks and answers
 	resets   int
+	owed     float64 // blocks of others that are yet to go through
 }
 
 // NewIndex returns the empty model of a cache of capacity blocks, at least one.
@@ -51,7 +54,7 @@ func NewIndex(capacity int) *Index {
 
 func (x *Index) clear() {
 	x.slots, x.free, x.byHash = nil, nil, map[chain.Hash]int32{}
-	x.oldest, x.newest, x.reserved = none, none, 0
+	x.oldest, x.newest, x.reserved, x.owed = none, none, 0, 0
 }
 
 // Version changes whenever Match may answer differently.
@@ -113,7 +116,7 @@ type Pins struct {
 func (x *Index) Pin(c chain.Chain, extra int) Pins {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	named, anonymous := 0, 0
+	named, anonymous, fresh := 0, 0, 0
 	for _, h := range c {
 		i, ok := x.byHash[h]
 		if !ok {
@@ -122,6 +125,7 @@ func (x *Index) Pin(c chain.Chain, extra int) Pins {
 			}
 			x.slots[i] = block{hash: h, prev: none, next: none, named: true}
 			x.byHash[h] = i
+			fresh++
 			x.version.Add(1)
 		} else if x.slots[i].pins == 0 {
 			x.unlinkLocked(i)
@@ -137,6 +141,7 @@ func (x *Index) Pin(c chain.Chain, extra int) Pins {
 		anonymous++
 	}
 	x.pinned.Add(int64(anonymous))
+	x.passLocked(fresh + anonymous)
 	return Pins{named, anonymous, x.resets}
 }
 
@@ -175,6 +180,29 @@ func (x *Index) Unpin(c chain.Chain, p Pins, answered bool) {
 		} else {
 			x.dropLocked(i)
 		}
+	}
+}
+
+// SetOthers tells that others than weir use the cache: beside each block that weir has computed there, so many of theirs
+// go through it, from now on.
+func (x *Index) SetOthers(blocks float64) { x.others.Store(math.Float64bits(blocks)) }
+
+// passLocked lets what others compute meanwhile go through the cache, beside n blocks of weir's. Nobody here can match it,
+// and it evicts nothing that is pinned.
+func (x *Index) passLocked(n int) {
+	others := math.Float64frombits(x.others.Load())
+	if others <= 0 {
+		return
+	}
+	x.owed += float64(n) * others
+	for ; x.owed >= 1; x.owed-- {
+		i, ok := x.takeLocked()
+		if !ok {
+			x.owed = 0
+			return
+		}
+		x.slots[i] = block{prev: none, next: none}
+		x.pushLocked(i)
 	}
 }
 

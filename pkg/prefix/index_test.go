@@ -16,6 +16,8 @@ type slowIndex struct {
 	capacity int
 	blocks   []slowBlock
 	clock    int
+	others   float64 // blocks of others' for each new one
+	owed     float64
 }
 
 type slowBlock struct {
@@ -48,6 +50,7 @@ func (s *slowIndex) grow(h chain.Hash) bool {
 }
 
 func (s *slowIndex) pin(c chain.Chain, extra int) (named, anonymous int) {
+	held := s.match(c)
 	for _, h := range c {
 		if i := s.find(h); i >= 0 {
 			s.blocks[i].pins++
@@ -59,7 +62,22 @@ func (s *slowIndex) pin(c chain.Chain, extra int) (named, anonymous int) {
 	for anonymous < extra && s.grow(0) {
 		anonymous++
 	}
+	s.pass(named - min(held, named) + anonymous)
 	return named, anonymous
+}
+
+// pass has blocks of others come and be freed at once, beside n of one's own.
+func (s *slowIndex) pass(n int) {
+	const theirs = ^chain.Hash(0)
+	for s.owed += float64(n) * s.others; s.owed >= 1; s.owed-- {
+		if !s.grow(theirs) {
+			s.owed = 0
+			return
+		}
+		b := &s.blocks[len(s.blocks)-1]
+		s.clock++
+		b.pins, b.freed = 0, s.clock
+	}
 }
 
 func (s *slowIndex) free(i int, answered bool) {
@@ -148,9 +166,12 @@ func TestIndexAgreesWithSlowLRU(t *testing.T) {
 				if !l.old {
 					slow.unpin(l.c, l.named, l.anonymous, answered)
 				}
+			case k == 98:
+				slow.others = float64(rng.IntN(5)) / 4
+				x.SetOthers(slow.others)
 			case k == 99:
 				x.Reset()
-				slow.blocks = nil
+				slow.blocks, slow.owed = nil, 0
 				for i := range lives {
 					lives[i].old = true
 				}

@@ -173,8 +173,20 @@ func (r *Router) locate(now time.Time, d *Decision, session string) {
 		key = r.queries.Add(1) // no home: ties go round
 	}
 	d.query.Key = key
-	d.query.Discount = ok && r.young(now) && !r.pool.Replicas[d.query.Home].Cold()
+	d.query.Discount = r.homeDiscount(now, d)
 	d.query.Lookup(r.pool)
+}
+
+// homeDiscount is what of its uncached tokens a request is not charged at its home, as they may be cached there: this router
+// knows only what it sent itself.
+func (r *Router) homeDiscount(now time.Time, d *Decision) float64 {
+	switch home := d.query.Home; {
+	case home < 0:
+		return 0
+	case r.young(now) && !r.pool.Replicas[home].Cold():
+		return pick.HomeDiscount
+	}
+	return min(1-r.pool.Own(), pick.HomeDiscount)
 }
 
 // key is what names the request's home, by the affinity of the policy; ok is false for none.

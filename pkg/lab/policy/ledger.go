@@ -24,6 +24,7 @@ type ledger struct {
 	env     Env
 	rng     *rand.Rand
 	live    []int     // requests on each replica
+	down    []bool    // those that refused the connection at the last look, a second ago at most: a health check
 	pending []float64 // uncached prompt tokens of those whose answer has not begun
 	scrape  []step.Stats
 	index   []*prefix.Index // nil until the rule first looks: most never do
@@ -41,7 +42,7 @@ func newLedger(env Env) *ledger {
 	n := len(env.Replicas)
 	l := &ledger{
 		env: env, rng: rand.New(rand.NewPCG(env.Seed, 0x1ed6e4)),
-		live: make([]int, n), pending: make([]float64, n), scrape: make([]step.Stats, n),
+		live: make([]int, n), down: make([]bool, n), pending: make([]float64, n), scrape: make([]step.Stats, n),
 	}
 	for i := range n {
 		l.ids = append(l.ids, xxhash.Sum64String(strconv.Itoa(i)))
@@ -94,11 +95,12 @@ func (l *ledger) end(c *Call) {
 	}
 }
 
-// least returns the slot of the lowest value, one of equal ones by chance.
+// least returns the slot of the lowest value among those that are up, one of equal ones by chance.
 func (l *ledger) least(value func(slot int) float64) (slot int) {
 	low, equal := 0.0, 0
 	for i := range l.n() {
 		switch v := value(i); {
+		case l.down[i]:
 		case equal == 0 || v < low:
 			slot, low, equal = i, v, 1
 		case v == low:
@@ -118,6 +120,9 @@ type immediate struct {
 
 func (r *immediate) Arrive(now time.Duration, c *Call) bool {
 	c.State, c.Slot = Sent, r.rule.pick(now, c)
+	if r.down[c.Slot] {
+		c.Slot = r.another(c.Slot)
+	}
 	r.send(c)
 	return false
 }
@@ -133,7 +138,27 @@ func (r *immediate) End(_ time.Duration, c *Call) bool {
 	return false
 }
 
+// another is one that is up, by chance, where a rule named one that is not.
+func (r *immediate) another(slot int) int {
+	return r.least(func(i int) float64 {
+		if i == slot {
+			return 1
+		}
+		return 0
+	})
+}
+
+// Retry tries another replica: without a pick Envoy's own rule does.
+func (r *immediate) Retry(_ time.Duration, c *Call) bool {
+	r.end(c)
+	c.Slot = r.another(c.Slot)
+	r.send(c)
+	return true
+}
+
+func (r *immediate) Refuse(_ time.Duration, slot int) { r.down[slot] = true }
+
 func (r *immediate) Observe(_ time.Duration, slot int, s step.Stats) bool {
-	r.scrape[slot] = s
+	r.scrape[slot], r.down[slot] = s, false
 	return false
 }

@@ -99,6 +99,18 @@ func (o *oracle) note(c *Call, slot int, v *look) {
 	o.context[slot] += held(c)
 }
 
+// Retry moves the call in the books, too.
+func (o *oracle) Retry(now time.Duration, c *Call) bool {
+	from := slices.IndexFunc(o.ahead[c.Slot], func(w waiting) bool { return w.call == c })
+	w := o.ahead[c.Slot][from]
+	o.ahead[c.Slot] = slices.Delete(o.ahead[c.Slot], from, from+1)
+	o.context[c.Slot] -= held(c)
+	ok := o.immediate.Retry(now, c)
+	o.ahead[c.Slot] = append(o.ahead[c.Slot], w)
+	o.context[c.Slot] += held(c)
+	return ok
+}
+
 // held is the tokens that a call holds on average.
 func held(c *Call) float64 { return float64(c.Req.Prompt) + float64(c.Req.Output)/2 }
 

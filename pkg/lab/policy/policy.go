@@ -37,6 +37,7 @@ type Call struct {
 	State   State
 	Slot    int           // of the replica, when Sent
 	Outcome route.Outcome // when Refused
+	Lost    bool          // when it ended because its replica died, or nobody took its connection
 
 	chain    chain.Chain
 	decision *route.Decision
@@ -69,6 +70,11 @@ type Router interface {
 	First(now time.Duration, c *Call)
 	// End says that it is over. It reports whether Release is due.
 	End(now time.Duration, c *Call) bool
+	// Retry says that the replica of a Sent call refused the connection. The call's Slot becomes the one that Envoy tries
+	// next; false: there is none.
+	Retry(now time.Duration, c *Call) bool
+	// Refuse says that the replica in a slot refused the connection of a scrape. Release is due.
+	Refuse(now time.Duration, slot int)
 	// Observe takes a scrape of the replica in a slot. It reports whether Release is due.
 	Observe(now time.Duration, slot int, s step.Stats) bool
 }

@@ -125,8 +125,25 @@ func (r *weir) First(now time.Duration, c *Call) {
 	r.Serve(epoch.Add(now), c.decision, r.endpoints[c.Slot])
 }
 
+// Retry takes the second choice; that the first failed the router learns when the second answers.
+func (r *weir) Retry(now time.Duration, c *Call) bool {
+	second := c.decision.Choice.Second
+	if second == nil {
+		return false
+	}
+	c.Slot = second.Slot
+	return true
+}
+
+func (r *weir) Refuse(now time.Duration, slot int) {
+	r.Router.Refuse(epoch.Add(now), r.endpoints[slot])
+}
+
 func (r *weir) End(now time.Duration, c *Call) bool {
-	if c.Seq.Generated == 0 { // the replica could not hold it
+	switch {
+	case c.Lost && c.decision.Status == 0: // Envoy's own answer
+		c.decision.Status = 503
+	case c.Seq.Generated == 0: // the replica could not hold it
 		c.decision.Status = 400
 	}
 	return r.Done(epoch.Add(now), c.decision, route.Answered)

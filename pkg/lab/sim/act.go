@@ -15,7 +15,8 @@ func (s *Sim) arrive(j *job) {
 	if s.cfg.Routers > 1 {
 		j.router = s.rng.IntN(s.cfg.Routers)
 	}
-	due := s.routers[j.router].Arrive(s.now, &j.Call)
+	j.owner = s.routers[j.router]
+	due := j.owner.Arrive(s.now, &j.Call)
 	if j.State == policy.Held {
 		s.run.held[&j.Call] = j
 	} else {
@@ -54,6 +55,11 @@ func (s *Sim) decided(j *job) {
 		s.run.refused(j, j.Outcome == route.Late)
 		return
 	}
+	if !s.reach(j) {
+		s.run.lost(j)
+		s.end(j)
+		return
+	}
 	r := s.replicas[j.Slot]
 	if err := r.Submit(s.now, &j.Seq); err != nil {
 		if !errors.Is(err, step.ErrTooLong) {
@@ -85,7 +91,7 @@ func (s *Sim) step(replica int) {
 		switch e.Kind {
 		case step.First:
 			j := s.live[e.Seq]
-			s.routers[j.router].First(s.now, &j.Call)
+			j.owner.First(s.now, &j.Call)
 		case step.Finished:
 			j := s.live[e.Seq]
 			delete(s.live, e.Seq)
@@ -96,17 +102,20 @@ func (s *Sim) step(replica int) {
 	}
 }
 
-// end tells a router that a request of its is over.
+// end tells a router that a request of its is over. One that restarted since is no more.
 func (s *Sim) end(j *job) {
-	if s.routers[j.router].End(s.now, &j.Call) {
+	if j.owner.End(s.now, &j.Call) && j.owner == s.routers[j.router] {
 		s.release(j.router)
 	}
 }
 
 // scrape reads a replica's gauges, which routers see after Stale.
 func (s *Sim) scrape(replica int) {
-	s.scrapes[replica] = append(s.scrapes[replica], scrape{s.now + s.cfg.Stale, s.replicas[replica].Stats()})
-	s.agenda.set(s.delivery(replica), s.scrapes[replica][0].at)
+	stats, ok := s.page(replica)
+	if refused := s.fates[replica].down; ok || refused {
+		s.scrapes[replica] = append(s.scrapes[replica], scrape{s.now + s.cfg.Stale, stats, refused})
+		s.agenda.set(s.delivery(replica), s.scrapes[replica][0].at)
+	}
 	s.agenda.set(s.scraper(replica), s.now+scrapeEvery)
 }
 
@@ -120,8 +129,11 @@ func (s *Sim) deliver(replica int) {
 	}
 	s.agenda.set(s.delivery(replica), next)
 	for i, r := range s.routers {
-		if r.Observe(s.now, replica, seen.stats) {
-			s.release(i)
+		if seen.refused {
+			r.Refuse(s.now, replica)
+		} else if !r.Observe(s.now, replica, seen.stats) {
+			continue
 		}
+		s.release(i)
 	}
 }

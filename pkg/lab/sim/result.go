@@ -16,6 +16,7 @@ type Figures struct {
 	Arrived, Answered int
 	Late              int // refused past their deadline
 	Refused           int // refused for any other reason: it would be late, its class was full, no replica can hold it
+	Lost              int // died with their replica
 
 	TTFTMean, TTFTP50, TTFTP90, TTFTP99 float64 // to the first token; percentiles by nearest rank
 	TPOTMean                            float64 // between two tokens of an answer, mean of the requests' means
@@ -35,6 +36,7 @@ type Result struct {
 	Lasted      time.Duration // until the last answer
 	OutputRate  float64       // answer tokens per second of that, warm-up included
 	Preemptions int64
+	Tried       int   // requests of the run that went first to a replica that was dead for a second
 	Sent        int   // requests of the run, warm-up included
 	Distinct    int64 // tokens in different blocks so far: what a cache without end would hold
 
@@ -68,13 +70,13 @@ func (s *tally) inTime() (n int) {
 
 // tally is what requests of one class showed.
 type tally struct {
-	arrived, late, refused int
-	ttft                   []float64
-	tpot, e2e              float64 // sums
-	tpots                  int
-	prompt, cached         int64
-	known                  int64 // by one cache for all
-	ends                   []ending
+	arrived, late, refused, lost int
+	ttft                         []float64
+	tpot, e2e                    float64 // sums
+	tpots                        int
+	prompt, cached               int64
+	known                        int64 // by one cache for all
+	ends                         []ending
 }
 
 // ending is when an answer was over, and whether it had begun in time.
@@ -116,7 +118,7 @@ func (s *tally) answer(j *job) {
 
 // add takes in another class.
 func (s *tally) add(o *tally) {
-	s.arrived, s.late, s.refused = s.arrived+o.arrived, s.late+o.late, s.refused+o.refused
+	s.arrived, s.late, s.refused, s.lost = s.arrived+o.arrived, s.late+o.late, s.refused+o.refused, s.lost+o.lost
 	s.ttft, s.ends = append(s.ttft, o.ttft...), append(s.ends, o.ends...)
 	s.tpot, s.e2e, s.tpots = s.tpot+o.tpot, s.e2e+o.e2e, s.tpots+o.tpots
 	s.prompt, s.cached, s.known = s.prompt+o.prompt, s.cached+o.cached, s.known+o.known
@@ -126,7 +128,7 @@ func (s *tally) add(o *tally) {
 func (s *tally) figures(from, to time.Duration) Figures {
 	slices.Sort(s.ttft)
 	f := Figures{
-		Arrived: s.arrived, Answered: len(s.ttft), Late: s.late, Refused: s.refused,
+		Arrived: s.arrived, Answered: len(s.ttft), Late: s.late, Refused: s.refused, Lost: s.lost,
 		TTFTP50: sample.Rank(s.ttft, 50), TTFTP90: sample.Rank(s.ttft, 90), TTFTP99: sample.Rank(s.ttft, 99),
 		TPOTMean: over(s.tpot, float64(s.tpots)), E2EMean: over(s.e2e, float64(len(s.ttft))), HitRate: over(float64(s.cached), float64(s.prompt)),
 		Ceiling: over(float64(s.known), float64(s.prompt)),
@@ -174,12 +176,13 @@ func (r *run) result() *Result {
 		r.warm = r.begun
 	}
 	var most, sum float64
-	for i, rep := range r.sim.replicas {
-		now := rep.Stats()
-		w := work(r.sim.cfg.Profile, now) - work(r.sim.cfg.Profile, r.warm[i])
-		most, sum = max(most, w), sum+w
-		res.Preemptions += now.Preemptions - r.begun[i].Preemptions
+	for i := range r.sim.replicas {
+		d := r.since(i)
+		d.add(r.sim.fates[i].gone)
+		most, sum = max(most, d.work), sum+d.work
+		res.Preemptions += d.preemptions
 	}
+	res.Tried = r.tried
 	res.Skew = over(most*float64(len(r.sim.replicas)), sum)
 	return res
 }

@@ -25,6 +25,7 @@ type fake struct {
 	ended    int
 	began    int
 	arrived  int
+	refused  int
 }
 
 func (f *fake) Arrive(now time.Duration, c *policy.Call) bool {
@@ -57,6 +58,13 @@ func (f *fake) End(time.Duration, *policy.Call) bool {
 	f.ended++
 	return false
 }
+
+func (f *fake) Retry(_ time.Duration, c *policy.Call) bool {
+	c.Slot++
+	return true
+}
+
+func (f *fake) Refuse(time.Duration, int) { f.refused++ }
 
 func (f *fake) Observe(now time.Duration, slot int, s step.Stats) bool {
 	if f.observed == nil {

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/weirproxy/weir/pkg/lab/policy"
@@ -22,18 +24,20 @@ type run struct {
 	total   totals
 	classes map[string]*tally
 
+	tried int           // requests that went first to a replica that was dead for deadSecond
 	ended time.Duration // the last answer's end
 }
 
 // totals counts every request of a run, measured or not.
 type totals struct {
-	arrived, answered, late, refused int
-	prompt, output                   int64 // tokens of the answered
+	arrived, answered, late, refused, lost int
+	prompt, output                         int64 // tokens of the answered, and what the lost had got
 }
 
 func newRun(s *Sim, src workload.Source, span Span) *run {
 	r := &run{sim: s, src: until{src, span.Until}, span: span, start: s.now, held: map[*policy.Call]*job{}, classes: map[string]*tally{}}
-	for _, rep := range s.replicas {
+	for i, rep := range s.replicas {
+		s.fates[i].gone = done{}
 		r.begun = append(r.begun, rep.Stats())
 	}
 	r.coming = workload.NewQueue(r.src)
@@ -125,6 +129,35 @@ func (r *run) refused(j *job, late bool) {
 		count.refused++
 	}
 	r.follow(j, r.sim.now)
+}
+
+// lost counts a request that died with its replica, or found nobody who took its connection.
+func (r *run) lost(j *job) {
+	r.sim.open--
+	r.total.lost++
+	j.Lost = true
+	if j.measured {
+		r.class(j).lost++
+	}
+	if j.Seq.Generated > 0 {
+		r.total.prompt += int64(j.Req.Prompt)
+		r.total.output += int64(j.Seq.Generated)
+	}
+	r.follow(j, r.sim.now)
+}
+
+// since is what the replica at a place has computed since the run began, or since it joined.
+func (r *run) since(i int) (d done) {
+	now, p := r.sim.replicas[i].Stats(), r.sim.cfg.Profile
+	d.prompt, d.output, d.preemptions = now.Prompt-r.begun[i].Prompt, now.Generated-r.begun[i].Generated, now.Preemptions-r.begun[i].Preemptions
+	if r.warm != nil {
+		d.work = work(p, now) - work(p, r.warm[i])
+	}
+	return d
+}
+
+func sortJobs(all []*job) {
+	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(a.index, b.index) })
 }
 
 func (r *run) answered(j *job, end time.Duration) {

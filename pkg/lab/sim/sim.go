@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/weirproxy/weir/pkg/lab/policy"
@@ -26,6 +28,7 @@ type Config struct {
 	Policy   string
 	Stale    time.Duration // from a scrape to the routers' seeing it
 	Seed     uint64
+	Events   []Event // in any order; those of one instant happen in theirs
 }
 
 // Sim is replicas and routers, and the time that they have reached. Not safe for concurrent use.
@@ -37,6 +40,8 @@ type Sim struct {
 	agenda   *agenda
 	rng      *rand.Rand
 	scrapes  [][]scrape // of each replica, on their way to the routers
+	fates    []fate     // of each replica
+	events   []Event    // that are yet to happen, in order
 	live     map[*step.Seq]*job
 	open     int // requests that have not ended
 	ceiling  ceiling
@@ -49,14 +54,17 @@ type Sim struct {
 type job struct {
 	policy.Call
 	router   int
+	owner    policy.Router // what stood there when it came
+	index    int           // in the order of arrival, of this run
 	at       time.Duration // intended arrival
 	measured bool
 	known    int // tokens of the prompt that one cache for all holds
 }
 
 type scrape struct {
-	at    time.Duration // when routers see it
-	stats step.Stats
+	at      time.Duration // when routers see it
+	stats   step.Stats
+	refused bool // nobody listens there
 }
 
 // New makes idle replicas with empty caches, and routers that have seen nothing.
@@ -70,9 +78,15 @@ func New(cfg Config) (*Sim, error) {
 	if cfg.Stale < 0 {
 		return nil, fmt.Errorf("sim: gauges cannot be %v old", cfg.Stale)
 	}
+	for _, e := range cfg.Events {
+		if err := cfg.check(e); err != nil {
+			return nil, err
+		}
+	}
 	s := &Sim{
+		fates: make([]fate, cfg.Replicas), routers: make([]policy.Router, cfg.Routers), events: slices.Clone(cfg.Events),
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x51b)), live: map[*step.Seq]*job{},
-		scrapes: make([][]scrape, cfg.Replicas), ceiling: newCeiling(cfg), agenda: newAgenda(3*cfg.Replicas + cfg.Routers + 1),
+		scrapes: make([][]scrape, cfg.Replicas), ceiling: newCeiling(cfg), agenda: newAgenda(3*cfg.Replicas + cfg.Routers + 2),
 	}
 	for i := range cfg.Replicas {
 		r, err := step.New(cfg.Profile)
@@ -83,21 +97,23 @@ func New(cfg Config) (*Sim, error) {
 		s.agenda.set(s.scraper(i), time.Duration(s.rng.Int64N(int64(scrapeEvery))))
 	}
 	for i := range cfg.Routers {
-		r, err := policy.New(cfg.Policy, policy.Env{Profile: cfg.Profile, Replicas: s.replicas, Seed: cfg.Seed*MaxRouters + uint64(i)})
-		if err != nil {
+		if err := s.newRouter(i); err != nil {
 			return nil, err
 		}
-		s.routers = append(s.routers, r)
 	}
+	slices.SortStableFunc(s.events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	s.absent(s.events)
+	s.happen()
 	return s, nil
 }
 
 // The actors, in the order in which those of one instant act: replicas, scrapes that reach the routers, scrapes,
-// the routers' timers, and the arrivals.
+// the routers' timers, what befalls them, and the arrivals.
 func (s *Sim) delivery(replica int) int { return s.cfg.Replicas + replica }
 func (s *Sim) scraper(replica int) int  { return 2*s.cfg.Replicas + replica }
 func (s *Sim) timer(router int) int     { return 3*s.cfg.Replicas + router }
-func (s *Sim) arrivals() int            { return 3*s.cfg.Replicas + s.cfg.Routers }
+func (s *Sim) fate() int                { return 3*s.cfg.Replicas + s.cfg.Routers }
+func (s *Sim) arrivals() int            { return s.fate() + 1 }
 
 // Span is the part of a run that is measured.
 type Span struct {
@@ -133,7 +149,9 @@ func (s *Sim) act(actor int) {
 		s.deliver(actor - n)
 	case actor < 3*n:
 		s.scrape(actor - 2*n)
-	case actor < s.arrivals():
+	case actor == s.fate():
+		s.happen()
+	case actor < s.fate():
 		s.release(actor - 3*n)
 	default:
 		s.arrive(s.run.take())
