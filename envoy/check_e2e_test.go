@@ -144,7 +144,7 @@ var misled = []struct {
 	{rules: []string{"metadata-command"}, edits: []string{"{cluster_name: weir}}\n", "{cluster_name: weir}, initial_metadata: [{key: weir-class, value: '%REQ(x-class)%'}]}\n"}, show: clientNamesClass},
 	{rules: []string{"log-namespace"}, edits: []string{"[envoy.lb, weir]", "[envoy.lb]"}, show: decisionIsNotLogged},
 	{rules: []string{"bulk-fail-open"}, edits: []string{"failure_mode_allow: false, ", ""}, show: bulkGoesPast},
-	{rules: []string{"bulk-fail-open"}, edits: []string{atBulk, "              - match: {prefix: /}\n                route: {cluster: replicas, timeout: 0s}\n" + atBulk}, show: bulkGoesPast},
+	{rules: []string{"bulk-fail-open"}, edits: []string{atBulk, "              - match: {prefix: /}\n                route: {cluster: replicas, timeout: 0s, retry_policy: {retry_on: connect-failure}}\n" + atBulk}, show: bulkGoesPast},
 	{rules: []string{"bulk-fail-open"}, edits: []string{"{exact: bulk}", "{exact: Bulk}"}, show: bulkGoesPast},
 	{rules: []string{"bulk-fail-open"}, edits: []string{"{exact: bulk}}", "{exact: bulk}, invert_match: true}"}, show: bulkGoesPast},
 	{rules: []string{"weir-breaker"}, edits: []string{"max_requests: 100000}", "max_requests: 4}"}, show: overflowGoesPast},

@@ -13,23 +13,23 @@ import (
 	"github.com/weirproxy/weir/pkg/lab/workload"
 )
 
-// cheap picks the runs of a lesson that the test makes again: under weir, at the lightest loads that a row needs.
+// cheap picks the runs of a lesson that the test makes again: under weir at the lightest load. Of lessons 2 and 6 it picks
+// none: their tables are made as those of 1 and 3 are.
 func (l *lesson) cheap(c simCell) bool {
-	loads := c.workload.Loads[:1]
+	load, workloads := c.workload.Loads[0], l.workloads[:1]
 	if l.loads != nil {
-		loads = l.loads[:1]
+		load = l.loads[0]
 	}
-	workloads := l.workloads[:1]
 	switch l.file {
+	case "2-tokens", "6-cluster":
+		return false
 	case "4-tail": // a row is compared with that without bulk
 		workloads = l.workloads[:2]
-	case "5-knee": // and one with that of the lightest load
-		loads = l.loads[:2]
 	}
-	return c.policy == l.policies[0] && slices.Contains(loads, c.load) && slices.Contains(workloads, c.workload.Name)
+	return c.policy == l.policies[0] && c.load == load && slices.Contains(workloads, c.workload.Name)
 }
 
-// TestLessonsAreCurrent makes one or two rows of each lesson again, and looks for all that belongs to it.
+// TestLessonsAreCurrent makes a row or two of the lessons again, and looks for all that belongs to it.
 func TestLessonsAreCurrent(t *testing.T) {
 	docs := filepath.Join("..", "..", "docs")
 	text, err := os.ReadFile(filepath.Join(docs, "lessons.md"))
@@ -40,10 +40,10 @@ func TestLessonsAreCurrent(t *testing.T) {
 	if !strings.HasPrefix(doc, lessonsHead) {
 		t.Error("docs/lessons.md begins otherwise than make lessons lets it")
 	}
+	rows := 0
 	for i := range lessons {
 		l := &lessons[i]
 		t.Run(l.file, func(t *testing.T) {
-			t.Parallel()
 			for _, want := range []string{"\n## " + l.title + "\n", "(lessons/" + l.file + ".svg)", "\n    " + l.command() + "\n"} {
 				if !strings.Contains(doc, want) {
 					t.Errorf("docs/lessons.md has no %q", want)
@@ -54,15 +54,19 @@ func TestLessonsAreCurrent(t *testing.T) {
 				t.Errorf("no plot of %s: %v", l.policies[0], err)
 			}
 			g, err := l.run(t.Context(), io.Discard, l.cheap)
-			if err != nil || len(g.order) == 0 {
-				t.Fatalf("%d rows, %v", len(g.order), err)
+			if err != nil {
+				t.Fatal(err)
 			}
+			rows += len(g.order)
 			for _, k := range g.order {
 				if row := l.row(g, k); !strings.Contains(doc, "\n"+row) {
 					t.Errorf("docs/lessons.md is not what make lessons makes now; it lacks\n%s", row)
 				}
 			}
 		})
+	}
+	if rows != 5 {
+		t.Errorf("%d rows were made again, want 5", rows)
 	}
 }
 

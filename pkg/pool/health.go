@@ -11,7 +11,8 @@ import "time"
 //	success   a token counter that moves; an answer to the end
 //
 // Two failures with no success between, or one refused connection, take a replica out for a second, twice as
-// long each time it fails again. Then one request at a time tries it, until one succeeds. Requests that are
+// long each time it fails again. Then one request at a time tries it, until one succeeds. Where a connection was refused
+// nobody tries until its metrics are read again, or for 16 s: a scrape finds out without a client. Requests that are
 // there from before do not stand in the way: a client that reads slowly keeps one open while no counter moves.
 
 const (
@@ -26,6 +27,7 @@ type health struct {
 	until    time.Time // out until then, if failing
 	trial    *Lease    // the request that tries it, while failing; nil: none
 	tried    time.Time // when it was charged
+	refused  bool      // nobody listened there
 }
 
 func (h *health) failing() bool { return h.failures >= failuresDown }
@@ -58,8 +60,24 @@ func (r *Replica) Fail(now time.Time) {
 
 // Refuse notes a connection that the replica's host refused: nobody listens there.
 func (r *Replica) Refuse(now time.Time) {
+	r.takeOut(now)
+	r.health.refused = true
+	if until := now.Add(maxDown); until.After(r.health.until) {
+		r.health.until = until
+	}
+}
+
+// takeOut is a failure that needs no second one.
+func (r *Replica) takeOut(now time.Time) {
 	r.health.failures = max(r.health.failures, failuresDown-1)
 	r.Fail(now)
+}
+
+// listens notes that somebody listens there: a request may try it.
+func (h *health) listens(now time.Time) {
+	if h.refused {
+		h.refused, h.until = false, now
+	}
 }
 
 // down reports whether the replica is out, or tried by one request already.

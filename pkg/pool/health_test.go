@@ -10,7 +10,7 @@ import (
 // sick is one thing that happens to a replica at a second, and whether it is out right after it.
 type sick struct {
 	at   float64
-	what string // fail, refuse, answer, charge, end, give up, same or more (of the token counter); empty: a look
+	what string // fail, out, refuse, answer, charge, end, give up, same or more (of the token counter); empty: a look
 	down bool
 }
 
@@ -26,33 +26,37 @@ func TestHealth(t *testing.T) {
 		{"a counter that moves between them", []sick{{0, "same", false}, {0, "fail", false}, {1, "more", false}, {2, "fail", false}}},
 		{"a counter that stands between them", []sick{{0, "same", false}, {0, "fail", false}, {1, "same", false}, {2, "fail", true}}},
 		{"a client that gave up between them", []sick{{0, "fail", false}, {1, "charge", false}, {1, "give up", false}, {2, "fail", true}}},
-		{"a refused connection is two", []sick{{0, "refuse", true}, {0.999, "", true}, {1, "", false}}},
+		{"one that needs no second", []sick{{0, "out", true}, {0.999, "", true}, {1, "", false}}},
 		{"the back-off doubles up to 16 s", []sick{
-			{0, "refuse", true}, {0.999, "", true}, {1, "", false},
-			{1, "refuse", true}, {2.999, "", true}, {3, "", false},
+			{0, "out", true}, {0.999, "", true}, {1, "", false},
+			{1, "out", true}, {2.999, "", true}, {3, "", false},
 			{3, "fail", true}, {6.999, "", true}, {7, "", false},
-			{7, "refuse", true}, {14.999, "", true}, {15, "", false},
+			{7, "out", true}, {14.999, "", true}, {15, "", false},
 			{15, "fail", true}, {30.999, "", true}, {31, "", false},
-			{31, "refuse", true}, {46.999, "", true}, {47, "", false},
+			{31, "out", true}, {46.999, "", true}, {47, "", false},
 			{1000, "fail", true}, {1015.999, "", true}, {1016, "", false},
 		}},
 		{"failures while it is out add nothing", []sick{
-			{0, "refuse", true}, {0.1, "fail", true}, {0.5, "refuse", true}, {0.999, "fail", true}, {1, "", false},
+			{0, "out", true}, {0.1, "fail", true}, {0.5, "out", true}, {0.999, "fail", true}, {1, "", false},
 			{1, "fail", true}, {2.999, "", true}, {3, "", false},
 		}},
 		{"one trial at a time", []sick{
-			{0, "refuse", true}, {1, "", false}, {1, "charge", true}, {1.5, "", true}, {9, "", true},
+			{0, "out", true}, {1, "", false}, {1, "charge", true}, {1.5, "", true}, {9, "", true},
 			{9, "give up", false}, {9, "charge", true}, {9.5, "fail", true}, {9.5, "give up", true}, {11.499, "", true}, {11.5, "", false},
 		}},
 		{"a trial that is answered forgets all", []sick{
-			{0, "refuse", true}, {1, "refuse", true}, {3, "refuse", true}, {7, "charge", true}, {7.1, "end", false},
+			{0, "out", true}, {1, "out", true}, {3, "out", true}, {7, "charge", true}, {7.1, "end", false},
 			{8, "fail", false}, {9, "fail", true}, {9.999, "", true}, {10, "", false},
 		}},
 		{"a request that was there before is no trial", []sick{
-			{0, "charge", false}, {0, "refuse", true}, {1, "", false}, {1, "charge", true}, {1.1, "end", false},
+			{0, "charge", false}, {0, "out", true}, {1, "", false}, {1, "charge", true}, {1.1, "end", false},
 		}},
-		{"its answer is a success all the same", []sick{{0, "charge", false}, {0, "refuse", true}, {0.5, "end", false}}},
-		{"a restart is a success", []sick{{0, "more", false}, {1, "more", false}, {2, "refuse", true}, {2.5, "less", false}}},
+		{"its answer is a success all the same", []sick{{0, "charge", false}, {0, "out", true}, {0.5, "end", false}}},
+		{"a restart is a success", []sick{{0, "more", false}, {1, "more", false}, {2, "out", true}, {2.5, "less", false}}},
+		{"a refused connection waits for a page", []sick{{0, "same", false}, {0, "refuse", true}, {1, "", true}, {9, "same", false}, {9, "charge", true}, {9.5, "end", false}}},
+		{"or for the longest back-off", []sick{{0, "refuse", true}, {15.999, "", true}, {16, "", false}, {17, "refuse", true}, {30, "refuse", true}, {45.999, "", true}, {46, "", false}}},
+		{"a page forgives a refusal only", []sick{{0, "same", false}, {0, "out", true}, {0.5, "same", true}, {1, "", false}}},
+		{"an answer forgives it, too", []sick{{0, "charge", false}, {1, "refuse", true}, {2, "end", false}, {3, "fail", false}}},
 	} {
 		t.Run(c.name, func(t *testing.T) { play(t, c.events) })
 	}
@@ -68,6 +72,8 @@ func play(t *testing.T, events []sick) {
 		switch e.what {
 		case "fail":
 			r.Fail(now)
+		case "out":
+			r.takeOut(now)
 		case "refuse":
 			r.Refuse(now)
 		case "charge":

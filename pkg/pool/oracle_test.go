@@ -26,7 +26,9 @@ type slowReplica struct {
 // verdict is one failure of a replica.
 type verdict struct {
 	at      time.Time
-	refused bool // the connection
+	two     bool // it counts as two
+	refused bool // the connection, so that nobody tries until a page is read
+	read    bool // no failure: a page was read
 }
 
 type slowLease struct {
@@ -40,16 +42,27 @@ type slowLease struct {
 
 // health replays the failures by the comment of health.go: out until when, and whether it is to be tried.
 func (s *slowReplica) health() (failing bool, until time.Time) {
-	n := 0
+	n, refused := 0, false
 	for _, v := range s.log {
-		if v.at.Before(until) {
+		if v.read {
+			if refused {
+				refused, until = false, v.at
+			}
 			continue
 		}
-		if v.refused && n == 0 {
-			n = 1
+		if !v.at.Before(until) {
+			if v.two && n == 0 {
+				n = 1
+			}
+			if n++; n >= 2 {
+				until = v.at.Add([]time.Duration{1, 2, 4, 8, 16}[min(n-2, 4)] * time.Second)
+			}
 		}
-		if n++; n >= 2 {
-			until = v.at.Add([]time.Duration{1, 2, 4, 8, 16}[min(n-2, 4)] * time.Second)
+		if v.refused {
+			refused = true
+			if late := v.at.Add(16 * time.Second); late.After(until) {
+				until = late
+			}
 		}
 	}
 	return n >= 2, until
@@ -149,6 +162,7 @@ func (s *slowReplica) release(now time.Time, l *slowLease, answered bool) {
 
 func (s *slowReplica) observe(now time.Time, m Sample) {
 	s.advance(now)
+	s.log = append(s.log, verdict{at: now, read: true})
 	s.scraped, s.kv = m.At, -1
 	if m.HasKV {
 		s.kv = m.KV
@@ -160,7 +174,7 @@ func (s *slowReplica) observe(now time.Time, m Sample) {
 		if m.Tokens != s.tokens {
 			s.success(now)
 		} else if s.stalled(now) {
-			s.log = append(s.log, verdict{now, true})
+			s.log = append(s.log, verdict{at: now, two: true})
 		}
 		s.tokens = m.Tokens
 	}
@@ -237,7 +251,7 @@ func TestLoadAgreesWithSlowSums(t *testing.T) {
 				} else {
 					r.Fail(now)
 				}
-				slow.log = append(slow.log, verdict{now, refused})
+				slow.log = append(slow.log, verdict{at: now, two: refused, refused: refused})
 			case k > 7:
 				m := Sample{At: now, KV: rng.Float64(), HasKV: rng.IntN(3) > 0, HasTokens: rng.IntN(4) > 0}
 				if m.HasTokens {

@@ -31,6 +31,7 @@ const Stale = 3 * time.Second
 // Observe takes a scrape. Gauges never overwrite the load that weir counts itself.
 func (r *Replica) Observe(now time.Time, s Sample) {
 	r.advance(now)
+	r.health.listens(now)
 	if s.HasTokens {
 		r.counted = s.At
 		if !r.known {
@@ -48,7 +49,7 @@ func (r *Replica) Observe(now time.Time, s Sample) {
 	case !last.HasTokens || s.Tokens > last.Tokens:
 		r.progress(now)
 	case r.Stalled(now):
-		r.Refuse(now)
+		r.takeOut(now)
 	}
 	if last := r.sample; !s.HasAnswers {
 		s.Answers, s.AnswerTokens, s.HasAnswers = last.Answers, last.AnswerTokens, last.HasAnswers
