@@ -8,7 +8,8 @@
 // Events happen in the order of their time, and those of one instant in this order: replicas, scrapes that reach the
 // routers, scrapes, timers, arrivals. So one seed gives the same bytes every time. There is no clock and no goroutine.
 //
-// Every request ends as answered, late or refused, and what came in went out: Run checks it (conserve).
+// A dead replica refuses connections: Envoy tries a request's second choice, and the router learns of it when that answers.
+// Every request ends as answered, late, refused or lost with its replica, and what came in went out: Run checks it (conserve).
 //
 // Speed, in requests per second of one core's time, under weir at the busiest load of a workload (go test -bench Sim -cpu 1):
 //
