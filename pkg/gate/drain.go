@@ -151,18 +151,18 @@ func (q *queue) predict(now time.Time, t *Ticket) (wait time.Duration, ok bool) 
 // were admitted to tell. most bounds it.
 func (q *queue) retry(now time.Time, tokens float64, patience, most time.Duration) (after time.Duration, ok bool) {
 	q.elapse(now, nil)
-	rate := q.drain.rate()
-	if rate == 0 {
+	held, ok := q.drain.wait(float64(q.tokens))
+	if !ok {
 		return 0, false
 	}
+	rate := q.drain.rate()
 	q.told = max(q.told-rate*max(now.Sub(q.toldAt).Seconds(), 0), 0) + tokens
 	q.toldAt = now
-	after = max(time.Duration((float64(q.tokens)/rate)*float64(time.Second))-patience, 0)
 	half := most.Seconds() / 2
 	turn := q.told / rate
 	if turn > 2*half { // more than can be told: over the later half
 		q.told = min(q.told, 4*half*rate)
 		turn = half + math.Mod(turn, half)
 	}
-	return min(after+time.Duration(turn*float64(time.Second)), most), true
+	return min(max(held-patience, 0)+time.Duration(turn*float64(time.Second)), most), true
 }
