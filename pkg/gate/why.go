@@ -28,16 +28,16 @@ var whyNames = [whyEnd]string{"", "behind", "seat", "kv", "backlog", "bulk_backl
 // String returns the label; empty for Nothing.
 func (w Why) String() string { return whyNames[w] }
 
-// Stats is one class at the gate.
+// Stats is one class at the gate as /debug/gate shows it.
 type Stats struct {
-	Class    string
-	Draining bool // no class of the policy any more: it takes nobody
-	Held     int
-	Bytes    int64   // of the held bodies
-	Tokens   float64 // of the held: prompts and expected answers
-	Flows    int     // with somebody held
-	Owed     float64 // tokens; negative: it had more than its share
-	Rate     float64 // tokens admitted per second while somebody is held, averaged; 0: too few were to tell
+	Class      string  `json:"class"`
+	Draining   bool    `json:"draining,omitempty"` // no class of the policy any more: it takes nobody
+	Held       int     `json:"held"`
+	HeldBytes  int64   `json:"held_bytes"`        // of bodies
+	HeldTokens float64 `json:"held_tokens"`       // prompts and expected answers
+	Flows      int     `json:"flows"`             // with somebody held
+	OwedTokens float64 `json:"owed_tokens"`       // negative: it had more than its share
+	Rate       float64 `json:"tokens_per_second"` // at which it drains (drain); 0: too few were admitted to tell
 }
 
 // Stats describes each class at now, the most urgent first, and gives look the first most tickets of each in their order,
@@ -50,8 +50,8 @@ func (g *Gate) Stats(now time.Time, most int, look func(class int, t *Ticket, r 
 	for i, c := range g.classes {
 		c.elapse(now, nil)
 		all[i] = Stats{
-			Class: c.Name, Draining: !slices.Contains(g.live, c), Held: c.len(), Bytes: c.bytes, Tokens: float64(c.tokens), Flows: c.order.Len(),
-			Owed: c.owed, Rate: c.drain.rate(),
+			Class: c.Name, Draining: !slices.Contains(g.live, c), Held: c.len(), HeldBytes: c.bytes, HeldTokens: float64(c.tokens),
+			Flows: c.order.Len(), OwedTokens: c.owed, Rate: c.drain.rate(),
 		}
 		if most > 0 {
 			g.heads(now, c, most, func(t *Ticket, r *pool.Replica, why Why) { look(i, t, r, why) })

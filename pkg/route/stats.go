@@ -39,15 +39,8 @@ type GateStats struct {
 
 // ClassStats is one priority class at the gate.
 type ClassStats struct {
-	Class      string  `json:"class"`
-	Draining   bool    `json:"draining,omitempty"` // the policy has no such class any more
-	Held       int     `json:"held"`
-	HeldBytes  int64   `json:"held_bytes"`
-	HeldTokens float64 `json:"held_tokens"` // prompts and expected answers
-	Flows      int     `json:"flows"`       // with somebody held
-	OwedTokens float64 `json:"owed_tokens"`
-	Rate       float64 `json:"tokens_per_second"` // at which it drains; 0: too few were admitted to tell
-	Heads      []Head  `json:"heads"`             // the first of them, in the order in which they go
+	gate.Stats
+	Heads []Head `json:"heads"` // the first of them, in the order in which they go
 }
 
 // Head is a request that is among the next to go, and what it waits for.
@@ -85,10 +78,7 @@ func (r *Router) GateStats(now time.Time, heads int) GateStats {
 	})
 	s := GateStats{Pool: r.pool.Name}
 	for i, c := range all {
-		s.Classes = append(s.Classes, ClassStats{
-			Class: c.Class, Draining: c.Draining, Held: c.Held, HeldBytes: c.Bytes, HeldTokens: c.Tokens, Flows: c.Flows,
-			OwedTokens: c.Owed, Rate: c.Rate, Heads: []Head{},
-		})
+		s.Classes = append(s.Classes, ClassStats{c, []Head{}})
 		if i < len(first) {
 			s.Classes[i].Heads = first[i]
 		}
