@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -48,13 +47,8 @@ func runBenchPolicy(ctx context.Context, args []string, stdout, stderr io.Writer
 	full := fs.Bool("full", false, fmt.Sprintf("%d seeds at full length and all workloads, not %d seeds of %v", benchFullSeeds, benchQuickSeeds, benchQuickLength))
 	traces := fs.String("traces", "", "also replay the published traces that lie in this `folder`")
 	readme := fs.String("readme", "", "write the table into this `file`, between its two marks, and not to stdout")
-	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return nil
-	} else if err != nil {
+	if err := parse(fs, args); err != nil {
 		return err
-	}
-	if fs.NArg() > 0 {
-		return fmt.Errorf("it takes flags only, not %q", fs.Arg(0))
 	}
 	cells, err := benchCells(*full, *traces)
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -58,13 +57,8 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.BoolVar(&o.keep, "keep", false, "stay in the foreground for requests by hand, without a replay")
 	mode := flags.String("mode", string(envoy.Buffered), "body mode of Envoy: buffered or streamed")
 	flags.StringVar(&o.envoy, "envoy", "", "`path` of Envoy; without it, as envoy/get.sh finds one")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return nil
-	} else if err != nil {
+	if err := parse(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("it takes flags only, not %q", flags.Arg(0))
 	}
 	o.mode = envoy.Mode(*mode)
 	if o.mode != envoy.Buffered && o.mode != envoy.Streamed {

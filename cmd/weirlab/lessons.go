@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -43,13 +42,8 @@ func runLessons(ctx context.Context, args []string, _, stderr io.Writer) error {
 	fs := flag.NewFlagSet("weirlab lessons", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	docs := fs.String("docs", "docs", "write lessons.md, and lessons/ with the plots, into this `folder`")
-	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return nil
-	} else if err != nil {
+	if err := parse(fs, args); err != nil {
 		return err
-	}
-	if fs.NArg() > 0 {
-		return fmt.Errorf("it takes flags only, not %q", fs.Arg(0))
 	}
 	if err := os.MkdirAll(filepath.Join(*docs, "lessons"), 0o755); err != nil {
 		return err

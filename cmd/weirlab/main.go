@@ -3,6 +3,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -41,7 +43,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if len(args) == 0 || args[0] != c.name {
 			continue
 		}
-		if err := c.run(ctx, args[1:], stdout, stderr); err != nil {
+		if err := c.run(ctx, args[1:], stdout, stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintf(stderr, "weirlab %s: %v\n", c.name, err)
 			return 1
 		}
@@ -52,4 +54,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "  %-12s %s\n", c.name, c.does)
 	}
 	return 2
+}
+
+// parse reads the flags of a command, which takes nothing else. flag.ErrHelp: it was asked for them, and they are printed.
+func parse(fs *flag.FlagSet, args []string) error {
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return fmt.Errorf("it takes flags only, not %q", fs.Arg(0))
+	}
+	return nil
 }

@@ -51,13 +51,8 @@ func runProfile(_ context.Context, args []string, stdout, stderr io.Writer) erro
 	fs.StringVar(&o.profile, "profile", "", "model and hardware: 8B, 32B or 70B (default the workload's, or 32B)")
 	fs.IntVar(&o.kv, "kv-tokens", 0, "tokens of KV memory per replica (default the profile's)")
 	fs.BoolVar(&o.json, "json", false, "one JSON object instead of a table")
-	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return nil
-	} else if err != nil {
+	if err := parse(fs, args); err != nil {
 		return err
-	}
-	if fs.NArg() > 0 {
-		return fmt.Errorf("it takes flags only, not %q", fs.Arg(0))
 	}
 	pool, source, err := o.source()
 	if err != nil {

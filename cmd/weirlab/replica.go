@@ -29,9 +29,7 @@ func runReplica(ctx context.Context, args []string, _, stderr io.Writer) error {
 	profile := fs.String("profile", "8B", "model and hardware: 8B, 32B or 70B")
 	kv := fs.Int("kv-tokens", 0, "tokens of KV memory (default the profile's)")
 	seqs := fs.Int("max-seqs", 0, "running sequences (default the profile's)")
-	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return nil
-	} else if err != nil {
+	if err := parse(fs, args); err != nil {
 		return err
 	}
 	var err error

@@ -35,9 +35,7 @@ type simOptions struct {
 // runSim simulates each policy under each workload, load and seed, and prints a table, or a line of JSON for each.
 func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := simFlags(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	} else if err != nil {
+	if err != nil {
 		return err
 	}
 	cells, err := o.cells()
@@ -106,11 +104,8 @@ func simFlags(args []string, stderr io.Writer) (*simOptions, error) {
 	fs.IntVar(&o.kv, "kv-tokens", 0, "tokens of KV memory per replica (default the profile's)")
 	fs.BoolVar(&o.json, "json", false, "a line of JSON for each run instead of a table")
 	fs.StringVar(&o.plots, "plot", "", "also write plots over the load, as SVG, into this `folder`")
-	if err := fs.Parse(args); err != nil {
+	if err := parse(fs, args); err != nil {
 		return nil, err
-	}
-	if fs.NArg() > 0 {
-		return nil, fmt.Errorf("it takes flags only, not %q", fs.Arg(0))
 	}
 	o.workloads, o.policies = strings.Split(*workloads, ","), strings.Split(*policies, ",")
 	set := map[string]bool{}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -94,13 +93,8 @@ func runTail(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.Usage = func() { fmt.Fprint(flags.Output(), tailUsage); flags.PrintDefaults() }
 	flags.Uint64Var(&p.seed, "seed", 1, "of the requests and their times")
 	flags.StringVar(&o.envoy, "envoy", "", "`path` of Envoy; without it, as envoy/get.sh finds one")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return nil
-	} else if err != nil {
+	if err := parse(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("it takes flags only, not %q", flags.Arg(0))
 	}
 	r := newTailReport(p)
 	if err := r.run(ctx, o); err != nil {
