@@ -26,7 +26,7 @@ const (
 	// wOut is flat within 5x, by simulation (DESIGN.md 4).
 	wOut = 0.01
 	// HomeDiscount is what of its uncached tokens a request is not charged, at most, at its prefix's home, where the
-	// blocks are probably cached though this router has not seen it. 0.5 to 1 are alike (DESIGN.md 4).
+	// blocks are probably cached though this router has not seen it. 0.5 and 1 are worse beside other routers (DESIGN.md 4).
 	HomeDiscount = 0.8
 	// downCost, in seconds, is more than any wait: replicas that fail come after all others, in their own order.
 	downCost = 1e6
