@@ -28,7 +28,8 @@ const (
 	// HomeDiscount is what of its uncached tokens a request is not charged, at most, at its prefix's home, where the
 	// blocks are probably cached though this router has not seen it. 0.5 and 1 are worse beside other routers (DESIGN.md 4).
 	HomeDiscount = 0.8
-	// downCost, in seconds, is more than any wait: replicas that fail come after all others, in their own order.
+	// downCost, in seconds, is more than any wait: replicas that fail come after all others, in their own order. For bulk,
+	// those that are kept free of it stand between, at half of it.
 	downCost = 1e6
 )
 
@@ -109,6 +110,8 @@ func Best(now time.Time, p *pool.Pool, q *Query) Choice {
 		}
 		if views[i].Down {
 			c += downCost
+		} else if q.Bulk && views[i].NoBulk {
+			c += downCost / 2
 		}
 		switch {
 		case first < 0 || c < least || c == least && q.ahead(p, i, first):

@@ -164,6 +164,46 @@ func TestOneHotReplicaLeavesTheOthersTheirAffinity(t *testing.T) {
 	}
 }
 
+// Beside other routers bulk stays where all of them send it, however idle the rest, unless all of that fails; whoever waits
+// for an answer goes anywhere.
+func TestBulkKeepsToItsReplicas(t *testing.T) {
+	p := newPool(6)
+	for _, r := range p.Replicas {
+		charge(p, epoch, r.Slot, 9000)
+		page := pool.Sample{At: epoch, Running: 2, HasRunning: true, HasWaiting: true}
+		p.Observe(epoch, r, page)
+	}
+	views, _ := p.Views(epoch)
+	var takes, free []int
+	for slot, v := range views {
+		if v.NoBulk {
+			free = append(free, slot)
+		} else {
+			takes = append(takes, slot)
+		}
+	}
+	if len(takes) == 0 || len(free) == 0 {
+		t.Fatalf("replicas %v take bulk, %v do not", takes, free)
+	}
+	for _, slot := range takes {
+		charge(p, epoch, slot, 50_000)
+	}
+	q := query(p, promptChain(1, 20))
+	if got := Best(epoch, p, q); !slices.Contains(free, got.First.Slot) {
+		t.Errorf("an interactive request waits behind 50,000 tokens on replica %d", got.First.Slot)
+	}
+	q.Bulk = true
+	if got := Best(epoch, p, q); !slices.Contains(takes, got.First.Slot) {
+		t.Errorf("bulk goes to replica %d, one of %v that are kept free of it", got.First.Slot, free)
+	}
+	for _, slot := range takes {
+		p.Replicas[slot].Refuse(epoch)
+	}
+	if got := Best(epoch, p, q); !slices.Contains(free, got.First.Slot) {
+		t.Errorf("bulk goes to replica %d, which is down", got.First.Slot)
+	}
+}
+
 func TestNaNNeverWins(t *testing.T) {
 	for slot := range 3 {
 		p := newPool(3)

@@ -37,5 +37,8 @@ func (p *Pool) Observe(now time.Time, r *Replica, s Sample) {
 	if s.HasRunning && s.HasWaiting {
 		p.foreign.observe(len(p.Replicas), r.foreign, s.Running+s.Waiting)
 		r.Index.SetOthers(1/p.Own() - 1)
+		if r.bulkAll = 1; !p.alone() {
+			r.bulkAll = 1 / p.Own()
+		}
 	}
 }

@@ -43,9 +43,11 @@ func (l *load) add(now time.Time, seconds float64) {
 // interactive request comes. With N replicas and the interactive prefill load rhoI of each:
 //
 //	k = clamp(floor(N - 1 - 4*rhoI*N), 1, N-1);  k = N when rhoI < 0.005
+//
+// Others that send to the pool are taken to send as much interactive work for each request as this router does.
 func (p *Pool) BulkReplicas(now time.Time) int {
 	n := float64(len(p.Replicas))
-	rate := p.interactive.read(now) // rhoI*N
+	rate := p.interactive.read(now) / p.Own() // rhoI*N
 	if rate < bulkSpare*n {
 		return len(p.Replicas)
 	}
@@ -58,7 +60,7 @@ func (p *Pool) BulkGrows(now time.Time, n int) time.Duration {
 		return 0
 	}
 	all := float64(len(p.Replicas))
-	target := max((all-2-float64(n))/bulkWeight, bulkSpare*all)
+	target := max((all-2-float64(n))/bulkWeight, bulkSpare*all) * p.Own()
 	return time.Duration(bulkMemory * math.Log(p.interactive.read(now)/target) * float64(time.Second))
 }
 

@@ -76,7 +76,11 @@ func (l *Lease) Release(now time.Time, answered bool) {
 
 // push makes l the newest of the backlog.
 func (r *Replica) push(l *Lease) {
-	if l.left = l.Load.Uncached; l.left <= 0 {
+	l.left = l.Load.Uncached
+	if l.Load.Bulk {
+		l.left *= r.bulkAll
+	}
+	if l.left <= 0 {
 		return
 	}
 	r.backlog += l.left

@@ -42,6 +42,9 @@ type Pool struct {
 	work        mean // Umean, of u*p over requests, seconds
 	kvTime      mean // of their KV times
 	interactive load // of requests that are not bulk
+	bulk        load // of those that are
+	bulkWork    mean // of their u*p, seconds
+	bulkRanks   []int
 }
 
 // New returns a pool of idle replicas with empty caches. cfg is valid; endpoints are canonical (package
@@ -52,7 +55,7 @@ func New(name string, endpoints []string, cfg Config) *Pool {
 	for i, e := range endpoints {
 		r := &Replica{
 			Endpoint: e, Slot: i, rates: cfg.Rates(), kvTokens: float64(blocks * chain.BlockTokens), seats: cfg.Seats,
-			Index: prefix.NewIndex(blocks), memory: knee.MemoryWith(0),
+			bulkAll: 1, Index: prefix.NewIndex(blocks), memory: knee.MemoryWith(0),
 		}
 		r.pace(time.Time{})
 		p.Replicas = append(p.Replicas, r)
@@ -60,6 +63,7 @@ func New(name string, endpoints []string, cfg Config) *Pool {
 		p.byEndpoint[e] = r
 	}
 	p.answer.bits.Store(math.Float64bits(float64(cfg.OutputTokens)))
+	p.bulkRanks = bulkRanks(p.ids)
 	p.views, p.queue = make([]View, len(endpoints)), make([]queued, len(endpoints))
 	return p
 }
@@ -98,7 +102,10 @@ func (p *Pool) Charge(now time.Time, l *Lease, r *Replica, q Load) {
 	own := q.Uncached * r.rates.Token
 	p.work.add(own)
 	p.kvTime.add(r.Share(q.Uncached+q.Output) * q.Output * r.decode)
-	if !q.Bulk {
+	if q.Bulk {
+		p.bulk.add(now, own)
+		p.bulkWork.add(own)
+	} else {
 		p.interactive.add(now, own)
 	}
 	r.charge(now, l, q)
@@ -138,6 +145,7 @@ type Replica struct {
 	promised float64 // and the expected tokens of their answers
 	gauges   int     // KV gauges seen
 
+	bulkAll float64   // bulk requests that come for each one of weir's
 	most    int       // leases that were live at once since the last scrape
 	foreign float64   // requests of others, as of met
 	met     time.Time // the last sample that told of them; zero: none

@@ -82,6 +82,7 @@ type View struct {
 	KV      float64     // the same with the answers that are to come of what was sent since the last gauge
 	Free    bool        // a seat is free
 	Down    bool        // it fails: to be picked only if all do
+	NoBulk  bool        // it is kept free of bulk, as others send to the pool, too
 }
 
 // Place is the wait for a seat and KV, in seconds.
@@ -107,10 +108,10 @@ func (r *Replica) view(now time.Time, v *View) {
 	}
 	v.Memory = r.memory
 	v.Free = r.leases < r.seats
-	v.Down = r.health.failing() && r.down(now)
+	v.Down, v.NoBulk = r.health.failing() && r.down(now), false
 }
 
-// Views returns each replica's load at now, by slot, with Behind, Seat and Room, and the mean of their prefill waits in seconds.
+// Views returns each replica's load at now, by slot, with Behind, Seat, Room and NoBulk, and the mean of their prefill waits in seconds.
 // The next call uses the memory again.
 func (p *Pool) Views(now time.Time) (views []View, wait float64) {
 	for i, r := range p.Replicas {
@@ -119,6 +120,9 @@ func (p *Pool) Views(now time.Time) (views []View, wait float64) {
 		v.Behind = q.tokens * v.Prefill
 		v.Seat, v.Room = r.placeWait(q.requests, v.Used)
 		wait += v.Wait + v.Behind
+	}
+	if !p.alone() {
+		p.share(now)
 	}
 	return p.views, wait / float64(max(len(p.views), 1))
 }

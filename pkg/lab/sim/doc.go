@@ -4,9 +4,10 @@
 //	replica         a step ends: answers begin and end, and routers are told
 //	scrape          each second, each replica at its own phase; routers see it Stale later
 //	timer           a router's own: a hold ends by time alone
+//	event           a replica dies, joins or slows down, its metrics fail, a router starts anew
 //
 // Events happen in the order of their time, and those of one instant in this order: replicas, scrapes that reach the
-// routers, scrapes, timers, arrivals. So one seed gives the same bytes every time. There is no clock and no goroutine.
+// routers, scrapes, timers, events, arrivals. So one seed gives the same bytes every time. There is no clock and no goroutine.
 //
 // A dead replica refuses connections: Envoy tries a request's second choice, and the router learns of it when that answers.
 // Every request ends as answered, late, refused or lost with its replica, and what came in went out: Run checks it (conserve).
