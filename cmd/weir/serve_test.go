@@ -93,11 +93,11 @@ func (s site) get(path string) (string, error) {
 	return fmt.Sprint(resp.StatusCode, " ", string(body)), err
 }
 
-// await returns when weir is ready.
+// await returns when weir takes requests. Its replicas may be away.
 func (s site) await(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if got, err := s.get("/readyz"); err == nil && strings.HasPrefix(got, "200") {
+		if got, err := s.get("/readyz"); err == nil && !strings.Contains(got, "does not take requests") {
 			return
 		}
 	}
@@ -143,7 +143,8 @@ func TestServeRunsAndStops(t *testing.T) {
 	}
 }
 
-// TestScrapesAreCounted waits for one failed scrape of the replica that is away.
+// TestScrapesAreCounted waits for one failed scrape of the replica that is away. Then weir is not ready, and yet healthy to
+// Envoy, which would let all requests past the gate otherwise.
 func TestScrapesAreCounted(t *testing.T) {
 	s := newSite(t)
 	stop := s.start(t)
@@ -157,6 +158,18 @@ func TestScrapesAreCounted(t *testing.T) {
 		if !strings.HasPrefix(value, "0") {
 			break
 		}
+	}
+	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
+		got, err := s.get("/readyz")
+		if strings.HasPrefix(got, "503") && strings.Contains(got, "0 of 1 replicas usable") {
+			break
+		}
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("without a replica: %v, %s", err, got)
+		}
+	}
+	if got := s.healthy(t); got != healthv1.HealthCheckResponse_SERVING {
+		t.Errorf("without a replica: %v", got)
 	}
 	if code, log := stop(); code != 0 {
 		t.Errorf("status %d:\n%s", code, log)

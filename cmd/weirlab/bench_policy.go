@@ -32,12 +32,13 @@ const (
 // benchTraces are the published traces that are replayed where the folder given has them.
 var benchTraces = []struct {
 	file, name, profile string
-	replicas, kv        int // kv: tokens, 0 for the profile's
+	replicas            int
+	kv                  []int // tokens, none for the profile's
 	speeds              []float64
 }{
-	{"mooncake_conversation.jsonl", "W4 x speed, 0.3M cache", "32B", 8, 0, []float64{1, 1.75, 2.25}},
-	{"mooncake_conversation.jsonl", "W4 x speed, 3M cache", "32B", 8, 3_000_000, []float64{1, 2, 2.5}},
-	{"azure_2023_conv.csv", "Azure trace x speed", "8B", 4, 0, []float64{4, 8, 11}},
+	{"mooncake_conversation.jsonl", "W4 x speed, 0.3M cache", "32B", 8, nil, []float64{1, 1.75, 2.25}},
+	{"mooncake_conversation.jsonl", "W4 x speed, 3M cache", "32B", 8, []int{3_000_000}, []float64{1, 2, 2.5}},
+	{"azure_2023_conv.csv", "Azure trace x speed", "8B", 4, nil, []float64{4, 8, 11}},
 }
 
 // runBenchPolicy compares weir with every other policy and writes README's table.

@@ -25,7 +25,7 @@ type simOptions struct {
 	seeds, replicas     int
 	routers             int
 	profile             string
-	kv                  int
+	kv                  []int
 	stale, length, warm time.Duration
 	events              []sim.Event
 	json                bool
@@ -100,8 +100,8 @@ func simFlags(args []string, stderr io.Writer) (*simOptions, error) {
 			o.events, err = sim.ParseEvents(text)
 			return err
 		})
-	fs.StringVar(&o.profile, "profile", "", "model and hardware: 8B, 32B or 70B (default the workload's own)")
-	fs.IntVar(&o.kv, "kv-tokens", 0, "tokens of KV memory per replica (default the profile's)")
+	fs.StringVar(&o.profile, "profile", "", "model and hardware, one or several, with commas, of 8B, 32B and 70B: the first replica's, the second's, and over\nand over; routers take the first one's for all (default the workload's own)")
+	fs.Func("kv-tokens", "tokens of KV memory of a replica, one or several `numbers` with commas, like -profile (default the profile's)", o.memory)
 	fs.BoolVar(&o.json, "json", false, "a line of JSON for each run instead of a table")
 	fs.StringVar(&o.plots, "plot", "", "also write plots over the load, as SVG, into this `folder`")
 	if err := parse(fs, args); err != nil {
@@ -120,6 +120,19 @@ func simFlags(args []string, stderr io.Writer) (*simOptions, error) {
 		*loads = cmp.Or(*speeds, "1")
 	}
 	return o, o.check(*loads)
+}
+
+// memory reads the value of -kv-tokens.
+func (o *simOptions) memory(list string) error {
+	o.kv = nil
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is no number", text)
+		}
+		o.kv = append(o.kv, n)
+	}
+	return nil
 }
 
 // traced is the workload that stands for whatever -trace replays.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/weirproxy/weir/pkg/lab/sim"
@@ -61,10 +62,9 @@ func (o *simOptions) cells() (cells []simCell, err error) {
 			return nil, fmt.Errorf("-length %v: the first %v of %s only fill the caches", o.length, w.Warm, w.Name)
 		}
 		c.cfg = sim.Config{Replicas: c.params.Replicas, Routers: o.routers, Stale: o.stale, Events: o.events}
-		if c.cfg.Profile, err = step.Lookup(cmp.Or(o.profile, w.Profile)); err != nil {
+		if err := o.equip(&c.cfg, w.Profile); err != nil {
 			return nil, err
 		}
-		c.cfg.Profile.KVTokens = cmp.Or(o.kv, c.cfg.Profile.KVTokens)
 		loads := o.loads
 		if len(loads) == 0 {
 			loads = w.Loads
@@ -78,6 +78,26 @@ func (o *simOptions) cells() (cells []simCell, err error) {
 		}
 	}
 	return cells, nil
+}
+
+// equip sets what the replicas are: the profiles asked for, else the workload's usual one, over and over, with the KV memory
+// asked for. Routers are told the first.
+func (o *simOptions) equip(cfg *sim.Config, usual string) error {
+	names := strings.Split(cmp.Or(o.profile, usual), ",")
+	for i := range cfg.Replicas {
+		p, err := step.Lookup(names[i%len(names)])
+		if err != nil {
+			return err
+		}
+		if len(o.kv) > 0 {
+			p.KVTokens = o.kv[i%len(o.kv)]
+		}
+		cfg.Each = append(cfg.Each, p)
+	}
+	if len(cfg.Each) > 0 { // else the simulation says what is wrong
+		cfg.Profile = cfg.Each[0]
+	}
+	return nil
 }
 
 // at is the same cell at another load, under another policy, with another seed.

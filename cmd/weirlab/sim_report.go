@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/weirproxy/weir/pkg/lab/sim"
@@ -157,13 +158,32 @@ func (t *simTable) printPools() error {
 	for _, name := range order {
 		r := last[name]
 		c := r.cell
-		all := float64(c.cfg.Replicas*c.cfg.Profile.KVTokens) / 1e6
+		all := float64(c.cfg.KVTokens()) / 1e6
 		if _, err := fmt.Fprintf(t.w, "%s: %d replicas %s that cache %.2fM tokens together, %d router(s); texts of up to %.2fM tokens; the first %v left out.\n",
-			name, c.cfg.Replicas, c.cfg.Profile.Name, all, c.cfg.Routers, float64(r.distinct())/1e6, c.span().Warmup); err != nil {
+			name, c.cfg.Replicas, hardware(&c.cfg), all, c.cfg.Routers, float64(r.distinct())/1e6, c.span().Warmup); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hardware names what the replicas are: "8B", or "2 x 8B and 1 x 32B".
+func hardware(cfg *sim.Config) string {
+	var names []string
+	count := map[string]int{}
+	for _, p := range cfg.Each {
+		if count[p.Name] == 0 {
+			names = append(names, p.Name)
+		}
+		count[p.Name]++
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%d x %s", count[name], name)
+	}
+	return strings.Join(names, " and ")
 }
 
 func (r simRow) distinct() int64 {

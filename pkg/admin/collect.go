@@ -49,11 +49,18 @@ type replicas struct {
 	stats func() []route.Stats
 }
 
+func poolDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("weir_pool_"+name, help, []string{"pool"}, nil)
+}
+
 func replicaDesc(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("weir_replica_"+name, help, []string{"pool", "endpoint"}, nil)
 }
 
 var (
+	allDesc    = poolDesc("replicas", "Replicas of the pool.")
+	usableDesc = poolDesc("usable_replicas", "Replicas of the pool that do not fail, as far as weir knows.")
+
 	leasesDesc  = replicaDesc("leases", "Requests that weir sent to the replica and that have not ended.")
 	pendingDesc = replicaDesc("pending_tokens", "Tokens ahead of a new request: uncached prompt tokens not yet drained, and expected answers.")
 	waitDesc    = replicaDesc("wait_seconds", "Estimated time until the replica has drained its uncached prompt tokens.")
@@ -65,13 +72,16 @@ var (
 )
 
 func (replicas) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{leasesDesc, pendingDesc, waitDesc, kvDesc, belowDesc, downDesc, ageDesc, staleDesc} {
+	for _, d := range []*prometheus.Desc{allDesc, usableDesc, leasesDesc, pendingDesc, waitDesc, kvDesc, belowDesc, downDesc, ageDesc, staleDesc} {
 		ch <- d
 	}
 }
 
 func (c replicas) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range c.stats() {
+		n, _ := usable(s)
+		ch <- metric(allDesc, prometheus.GaugeValue, float64(len(s.Replicas)), s.Pool)
+		ch <- metric(usableDesc, prometheus.GaugeValue, float64(n), s.Pool)
 		for _, r := range s.Replicas {
 			gauge := func(d *prometheus.Desc, v float64) { ch <- metric(d, prometheus.GaugeValue, v, s.Pool, r.Endpoint) }
 			gauge(leasesDesc, float64(r.Leases))

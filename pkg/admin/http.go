@@ -2,18 +2,21 @@ package admin
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/weirproxy/weir/pkg/route"
 )
 
 const index = `weir
 /metrics     Prometheus metrics
 /healthz     200 while the process serves
-/readyz      200 while weir takes requests; 503 with the reasons before that and while it drains
+/readyz      200 while weir takes requests and each pool has a usable replica, else 503 with the reasons; usable replicas of all, by pool
 /debug/pool  live state of each pool and replica, JSON
 /debug/gate  who waits, by class, and what the next of them wait for, JSON
 `
@@ -45,28 +48,50 @@ func text(w http.ResponseWriter, code int, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
+// readyz is for people, scripts and alerts. Envoy asks weir's gRPC health instead, which knows nothing of replicas: a weir that
+// is taken out for what they do would let all requests past the gate, to the same replicas.
 func (a *Admin) readyz(w http.ResponseWriter, _ *http.Request) {
-	if why := a.unready(); len(why) > 0 {
-		text(w, http.StatusServiceUnavailable, strings.Join(why, "\n")+"\n")
-		return
+	pools := a.stats()
+	code, lines := http.StatusServiceUnavailable, a.unready(pools)
+	if len(lines) == 0 {
+		code, lines = http.StatusOK, []string{"ready"}
 	}
-	text(w, http.StatusOK, "ready\n")
+	for _, s := range pools {
+		usable, fresh := usable(s)
+		lines = append(lines, fmt.Sprintf("pool %s: %d of %d replicas usable, %d with fresh metrics", s.Pool, usable, len(s.Replicas), fresh))
+	}
+	text(w, code, strings.Join(lines, "\n")+"\n")
 }
 
 // unready lists what keeps weir from being ready.
-func (a *Admin) unready() (why []string) {
+func (a *Admin) unready(pools []route.Stats) (why []string) {
 	if !a.ready.Load() {
 		why = append(why, "the ext_proc server does not take requests: it starts or drains")
 	}
-	if len(a.routers) == 0 {
+	if len(pools) == 0 {
 		why = append(why, "there is no pool")
 	}
-	for _, s := range a.stats() {
-		if len(s.Replicas) == 0 {
+	for _, s := range pools {
+		if n, _ := usable(s); len(s.Replicas) == 0 {
 			why = append(why, "pool "+s.Pool+" has no replica")
+		} else if n == 0 {
+			why = append(why, "pool "+s.Pool+" has no usable replica")
 		}
 	}
 	return why
+}
+
+// usable counts a pool's replicas that do not fail, as far as weir knows, and those whose metrics are believed.
+func usable(s route.Stats) (usable, fresh int) {
+	for _, r := range s.Replicas {
+		if !r.Down {
+			usable++
+		}
+		if r.Scrape != nil && !r.Scrape.Stale {
+			fresh++
+		}
+	}
+	return usable, fresh
 }
 
 // heads is the requests of each class that /debug/gate shows.

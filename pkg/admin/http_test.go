@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -24,13 +25,26 @@ func TestDownReplica(t *testing.T) {
 	if got["weir_replica_down endpoint=10.0.0.0:8000 pool=llm"] != 0 || got["weir_replica_down endpoint=10.0.0.1:8000 pool=llm"] != 1 {
 		t.Errorf("down: %v", got)
 	}
+	if got["weir_pool_replicas pool=llm"] != 2 || got["weir_pool_usable_replicas pool=llm"] != 1 {
+		t.Errorf("usable: %v", got)
+	}
 	if _, page := get(t, a, http.MethodGet, "/debug/pool"); strings.Count(page, `"down": true`) != 1 || strings.Count(page, `"down": false`) != 1 {
 		t.Errorf("/debug/pool: %s", page)
 	}
 }
 
+// ai-dynamo/dynamo#4904: after a restart a few of many workers were in use while health said that all was fine.
 func TestReadyz(t *testing.T) {
 	full, empty := newAdmin(router("llm", 1)), newAdmin(router("llm", 1), router("bare", 0))
+	sixteen := router("llm", 16)
+	failing := newAdmin(sixteen)
+	kill := func(from, to int) func(*Admin) {
+		return func(*Admin) {
+			for i := from; i < to; i++ {
+				sixteen.Refuse(time.Now().Add(time.Hour), fmt.Sprintf("10.0.0.%d:8000", i)) // an hour on: it is not over in this test
+			}
+		}
+	}
 	for _, s := range []struct {
 		name  string
 		admin *Admin
@@ -42,6 +56,14 @@ func TestReadyz(t *testing.T) {
 		{"the server listens", full, func(a *Admin) { a.SetReady(true) }, 200, "ready\n"},
 		{"draining", full, func(a *Admin) { a.SetReady(false) }, 503, "drains"},
 		{"a pool without replicas", empty, func(a *Admin) { a.SetReady(true) }, 503, "pool bare has no replica"},
+		{"all are usable", failing, func(a *Admin) { a.SetReady(true) }, 200, "ready\npool llm: 16 of 16 replicas usable, 0 with fresh metrics\n"},
+		{"metrics of two are read", failing, func(*Admin) {
+			for _, e := range []string{"10.0.0.0:8000", "10.0.0.1:8000"} {
+				sixteen.Observe(time.Now(), e, pool.Sample{At: time.Now()})
+			}
+		}, 200, "ready\npool llm: 16 of 16 replicas usable, 2 with fresh metrics\n"},
+		{"two are left", failing, kill(2, 16), 200, "ready\npool llm: 2 of 16 replicas usable, 2 with fresh metrics\n"},
+		{"none is left", failing, kill(0, 2), 503, "pool llm has no usable replica\npool llm: 0 of 16 replicas usable"},
 		{"no pool", newAdmin(), func(a *Admin) { a.SetReady(true) }, 503, "no pool"},
 	} {
 		if s.set != nil {

@@ -19,7 +19,7 @@ type picker interface {
 
 // ledger is what a router can know of its replicas: what it sent and what has come back, the last scrape, and a
 // model of each prefix cache. The rules that look into caches all use the model that weir has (package prefix), with
-// the right capacity, so that they differ in the rule alone.
+// the capacity that weir is told, so that they differ in the rule alone.
 type ledger struct {
 	env     Env
 	rng     *rand.Rand

@@ -8,12 +8,11 @@ import (
 	"github.com/weirproxy/weir/pkg/lab/step"
 )
 
-// oracle is weir's cost rule (package pick) without its ignorance: what each cache holds, what each replica has still to
-// compute, how long every answer will be. It sends at once, so it shows what better knowledge could win, not what
+// oracle is weir's cost rule (package pick) without its ignorance: what each cache holds and can hold, how fast each replica
+// is, what it has still to compute, how long every answer will be. It sends at once, so it shows what better knowledge could win, not what
 // holding could.
 type oracle struct {
 	immediate
-	rates   knee.Rates
 	ahead   [][]waiting // on each replica, those whose answer has not begun, by arrival
 	context []float64   // tokens that the open requests of each hold on average
 	work    float64     // mean prefill seconds of a request
@@ -33,16 +32,23 @@ const (
 )
 
 func newOracle(e Env) *oracle {
-	p, n := e.Profile, len(e.Replicas)
-	o := &oracle{ahead: make([][]waiting, n), context: make([]float64, n), rates: knee.Rates{
-		Step: p.Base.Seconds(), Seq: p.PerSeq.Seconds(), Context: p.PerContext.Seconds(), Token: p.PerPrefill.Seconds(), Chunk: float64(p.MaxBatch),
-	}}
+	n := len(e.Replicas)
+	o := &oracle{ahead: make([][]waiting, n), context: make([]float64, n)}
 	o.immediate = immediate{newLedger(e), o}
 	return o
 }
 
 // look is one replica as it is.
-type look struct{ wait, prefill, decode, uncached, kv, share, place float64 }
+type look struct{ wait, token, prefill, decode, uncached, kv, share, place float64 }
+
+// rates are a replica's own, at the speed at which it runs now.
+func rates(r *step.Replica) knee.Rates {
+	p, slow := r.Profile(), r.Slow()
+	return knee.Rates{
+		Step: slow * p.Base.Seconds(), Seq: slow * p.PerSeq.Seconds(), Context: slow * p.PerContext.Seconds(),
+		Token: slow * p.PerPrefill.Seconds(), Chunk: float64(p.MaxBatch),
+	}
+}
 
 func (o *oracle) pick(_ time.Duration, c *Call) int {
 	looks, mean, place := make([]look, o.n()), 0.0, 0.0
@@ -75,8 +81,10 @@ func (o *oracle) look(c *Call, slot int, r *step.Replica) (v look) {
 		}
 		backlog += float64(left)
 	}
-	v.decode = o.rates.Decode(float64(o.live[slot]), o.context[slot])
-	v.prefill = o.rates.Prefill(v.decode)
+	own := rates(r)
+	v.token = own.Token
+	v.decode = own.Decode(float64(o.live[slot]), o.context[slot])
+	v.prefill = own.Prefill(v.decode)
 	v.wait = backlog * v.prefill
 	v.uncached = float64(max(c.Req.Prompt-r.Match(&c.Seq), 1))
 	memory := float64(st.KVBlocks * step.BlockTokens)
@@ -93,7 +101,7 @@ func (o *oracle) note(c *Call, slot int, v *look) {
 		}
 		*mean += workGain * (of - *mean)
 	}
-	learn(&o.work, v.uncached*o.rates.Token)
+	learn(&o.work, v.uncached*v.token)
 	learn(&o.kvTime, v.share*float64(c.Req.Output)*v.decode)
 	o.ahead[slot] = append(o.ahead[slot], waiting{c, v.uncached})
 	o.context[slot] += held(c)

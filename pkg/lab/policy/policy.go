@@ -81,7 +81,7 @@ type Router interface {
 
 // Env is what a router is made for.
 type Env struct {
-	Profile  step.Profile
+	Profile  step.Profile    // what routers are told that each replica is
 	Replicas []*step.Replica // the truth, which only the oracle looks at; the rest count them
 	Seed     uint64
 }

@@ -16,7 +16,11 @@ type ceiling struct {
 }
 
 func newCeiling(cfg Config) ceiling {
-	return ceiling{step.NewShared(cfg.Replicas * (cfg.Profile.KVTokens / step.BlockTokens)), step.NewShared(math.MaxInt)}
+	blocks := 0
+	for i := range cfg.Replicas {
+		blocks += cfg.profile(i).KVTokens / step.BlockTokens
+	}
+	return ceiling{step.NewShared(blocks), step.NewShared(math.MaxInt)}
 }
 
 // add takes in q and returns the tokens of its prompt that the cache holds.

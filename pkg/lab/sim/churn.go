@@ -104,7 +104,7 @@ func (s *Sim) join(i int) {
 		return
 	}
 	f.down = false
-	fresh, err := step.New(s.cfg.Profile)
+	fresh, err := step.New(s.cfg.profile(i))
 	if err != nil {
 		s.err = err
 		return

@@ -82,60 +82,6 @@ func TestRestartFindsTheCaches(t *testing.T) {
 	}
 }
 
-// most is a Router that counts what is in flight on each replica, and notes the most.
-type most struct {
-	policy.Router
-	live []int
-	peak int
-}
-
-func (m *most) Arrive(now time.Duration, c *policy.Call) bool {
-	due := m.Router.Arrive(now, c)
-	if c.State == policy.Sent {
-		m.live[c.Slot]++
-		m.peak = max(m.peak, m.live[c.Slot])
-	}
-	return due
-}
-
-func (m *most) End(now time.Duration, c *policy.Call) bool {
-	m.live[c.Slot]--
-	return m.Router.End(now, c)
-}
-
-// kubeai-project/kubeai PR#519: of 300 replicas those that hold the prompt of a third of the traffic are all full by a
-// bound that rounds to nothing, and everybody falls back to the hot one.
-func TestHotPromptOnManyReplicas(t *testing.T) {
-	cfg := config(policy.Weir, 1)
-	cfg.Replicas = 300
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &most{Router: s.routers[0], live: make([]int, 300)}
-	s.routers[0] = m
-	src := newGroups(1, 100, 4000)
-	src.n, src.output = 3, 240 // each a third; 200 at once
-	r, err := s.Run(src, Span{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const inFlight = 200
-	busy := 0
-	for _, rep := range s.replicas {
-		if rep.Stats().Finished > 0 {
-			busy++
-		}
-	}
-	if m.peak > inFlight/8 || busy < 20 {
-		t.Errorf("up to %d of %d are on one replica, and %d of 300 are used", m.peak, inFlight, busy)
-	}
-	if r.TTFTP99 > 0.1 {
-		t.Errorf("TTFT p99 %.3f s of a pool that is nearly idle", r.TTFTP99)
-	}
-	t.Logf("most on one replica %d, %d replicas used, TTFT %.3f s, p99 %.3f, TPOT %.1f ms", m.peak, busy, r.TTFTMean, r.TTFTP99, 1000*r.TPOTMean)
-}
-
 func profile(t *testing.T, name string) step.Profile {
 	t.Helper()
 	p, err := step.Lookup(name)

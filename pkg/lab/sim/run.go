@@ -148,7 +148,7 @@ func (r *run) lost(j *job) {
 
 // since is what the replica at a place has computed since the run began, or since it joined.
 func (r *run) since(i int) (d done) {
-	now, p := r.sim.replicas[i].Stats(), r.sim.cfg.Profile
+	now, p := r.sim.replicas[i].Stats(), r.sim.cfg.profile(i)
 	d.prompt, d.output, d.preemptions = now.Prompt-r.begun[i].Prompt, now.Generated-r.begun[i].Generated, now.Preemptions-r.begun[i].Preemptions
 	if r.warm != nil {
 		d.work = work(p, now) - work(p, r.warm[i])

@@ -22,13 +22,30 @@ const (
 
 // Config is one simulated deployment.
 type Config struct {
-	Profile  step.Profile
-	Replicas int // 1 to MaxReplicas
-	Routers  int // 1 to MaxRouters, each with a state of its own
+	Profile  step.Profile   // what routers are told that each replica is
+	Each     []step.Profile // what replicas are: the first, the second, and over and over; none: Profile, all
+	Replicas int            // 1 to MaxReplicas
+	Routers  int            // 1 to MaxRouters, each with a state of its own
 	Policy   string
 	Stale    time.Duration // from a scrape to the routers' seeing it
 	Seed     uint64
 	Events   []Event // in any order; those of one instant happen in theirs
+}
+
+// profile is what the replica at a place is.
+func (c *Config) profile(place int) step.Profile {
+	if len(c.Each) == 0 {
+		return c.Profile
+	}
+	return c.Each[place%len(c.Each)]
+}
+
+// KVTokens is the tokens of KV memory of all replicas together.
+func (c *Config) KVTokens() (sum int) {
+	for i := range c.Replicas {
+		sum += c.profile(i).KVTokens
+	}
+	return sum
 }
 
 // Sim is replicas and routers, and the time that they have reached. Not safe for concurrent use.
@@ -89,7 +106,7 @@ func New(cfg Config) (*Sim, error) {
 		scrapes: make([][]scrape, cfg.Replicas), ceiling: newCeiling(cfg), agenda: newAgenda(3*cfg.Replicas + cfg.Routers + 2),
 	}
 	for i := range cfg.Replicas {
-		r, err := step.New(cfg.Profile)
+		r, err := step.New(cfg.profile(i))
 		if err != nil {
 			return nil, err
 		}

@@ -69,6 +69,12 @@ func (r *Replica) SetSlow(factor float64) {
 	r.slow = factor
 }
 
+// Profile is what the replica was made of.
+func (r *Replica) Profile() Profile { return r.profile }
+
+// Slow is the factor of SetSlow, 1 until then.
+func (r *Replica) Slow() float64 { return r.slow }
+
 // Submit hands s to the API server; the scheduler sees it Profile.API later. It returns ErrTooLong for a
 // sequence that can never fit, and an error for one without tokens or already submitted.
 func (r *Replica) Submit(now time.Duration, s *Seq) error {
