@@ -87,6 +87,26 @@ func TestSimTable(t *testing.T) {
 	}
 }
 
+// TestSimMixed: replicas of several kinds are named with their number, and a slower half makes a pool slower.
+func TestSimMixed(t *testing.T) {
+	run := func(args ...string) string {
+		t.Helper()
+		out, _, err := simulate(t, append([]string{"-workload", "W10", "-policy", "weir", "-load", "20", "-seeds", "1", "-replicas", "5", "-length", "80s"}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	out := run("-profile", "8B,32B", "-kv-tokens", "400000,200000,100000")
+	if want := "W10: 5 replicas 3 x 8B and 2 x 32B that cache 1.30M tokens together"; !strings.Contains(out, want) {
+		t.Errorf("no %q in\n%s", want, out)
+	}
+	one, all := run("-profile", "8B"), run("-profile", "8B,8B,8B")
+	if one != all || one == out {
+		t.Errorf("8B, 8B named three times and mixed:\n%s\n%s\n%s", one, all, out)
+	}
+}
+
 // TestSimPlots: W5 is a name, for W5-35, and a plot of each sort is written, with the same bytes again.
 func TestSimPlots(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plots")
@@ -146,7 +166,9 @@ func TestSimRefuses(t *testing.T) {
 		"only W4":           {"-workload", "W3", "-trace", "nowhere.jsonl"},
 		"-load is none":     {"-load", "3", "-trace", "nowhere.jsonl"},
 		"for a -trace":      {"-speed", "2"},
-		"less than a block": {"-kv-tokens", "1"},
+		"less than a block": {"-kv-tokens", "100000,1"},
+		"is no number":      {"-kv-tokens", "100000,"},
+		"profile \"\"":      {"-profile", "8B,"},
 		"balance_on":        {"-policy", "weir/balance_on=luck"},
 		"no key":            {"-policy", "weir/luck=good"},
 		"no such file":      {"-trace", "nowhere.jsonl"},

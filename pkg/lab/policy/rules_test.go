@@ -169,3 +169,27 @@ func TestOracleSees(t *testing.T) {
 		}
 	}
 }
+
+// TestOracleSeesSpeed: of idle replicas the fastest takes a request, and one whose steps take longer than its profile says is
+// slower by as much. weir is told one profile for all.
+func TestOracleSeesSpeed(t *testing.T) {
+	e := env(t, 1)
+	for _, name := range []string{"70B", "32B"} {
+		p, err := step.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := step.New(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Replicas = append(e.Replicas, r)
+	}
+	if got := send(t, mustNew(t, "oracle", e), call(1, 3200)); got != 0 {
+		t.Errorf("picked %d, not the 8B", got)
+	}
+	e.Replicas[0].SetSlow(3)
+	if got := send(t, mustNew(t, "oracle", e), call(1, 3200)); got != 2 {
+		t.Errorf("picked %d, not the 32B, beside an 8B at a third of its speed", got)
+	}
+}

@@ -92,6 +92,7 @@ func (r *run) follow(j *job, end time.Duration) {
 }
 
 func (r *run) arrived(j *job) {
+	j.index = r.total.arrived
 	r.total.arrived++
 	j.known = r.sim.ceiling.add(j.Req)
 	if r.warm == nil && j.measured {
