@@ -23,7 +23,8 @@ type Config struct {
 	PerPromptToken time.Duration `yaml:"per_prompt_token"`
 	// Chunk is the prompt tokens that a step takes at most: vLLM's --max-num-batched-tokens.
 	Chunk int `yaml:"chunk"`
-	// KVTokens is the tokens that the KV cache holds: kv_cache_size_tokens in vLLM's cache_config_info.
+	// KVTokens is the tokens that the KV cache holds, until the replica's own metrics tell (Sample.KVTokens). weir's model of
+	// the cache takes a byte for each, within 1.3x.
 	KVTokens int `yaml:"kv_tokens"`
 	// Seats is the sequences that run at once: vLLM's --max-num-seqs.
 	Seats int `yaml:"seats"`
@@ -41,6 +42,9 @@ var profiles = map[string]Config{
 	"32B": {Step: 15500 * time.Microsecond, PerContextToken: 50, PerPromptToken: 55000, KVTokens: 307_000},
 	"70B": {Step: 16700 * time.Microsecond, PerContextToken: 48, PerPromptToken: 61900, KVTokens: 461_000},
 }
+
+// maxTokens bounds every count of a Config, and what a replica tells of its memory.
+const maxTokens = 1 << 30
 
 // DefaultProfile is the profile of a Config that names none.
 const DefaultProfile = "8B"
@@ -77,8 +81,8 @@ func (c Config) Validate() error {
 		key string
 		v   int
 	}{{"chunk", c.Chunk}, {"kv_tokens", c.KVTokens}, {"seats", c.Seats}, {"output_tokens", c.OutputTokens}} {
-		if n.v < 1 || n.v > 1<<30 {
-			errs = append(errs, fmt.Errorf("%s: %d is not between 1 and %d", n.key, n.v, 1<<30))
+		if n.v < 1 || n.v > maxTokens {
+			errs = append(errs, fmt.Errorf("%s: %d is not between 1 and %d", n.key, n.v, maxTokens))
 		}
 	}
 	return errors.Join(errs...)

@@ -51,7 +51,7 @@ type Pool struct {
 // discover) and each stands once.
 func New(name string, endpoints []string, cfg Config) *Pool {
 	p := &Pool{Name: name, Config: cfg, Popular: &prefix.Popularity{}, byEndpoint: map[string]*Replica{}}
-	blocks := max(cfg.KVTokens/chain.BlockTokens, 1) // whole ones, so that a full index is a full cache
+	blocks := kvBlocks(float64(cfg.KVTokens))
 	for i, e := range endpoints {
 		r := &Replica{
 			Endpoint: e, Slot: i, rates: cfg.Rates(), kvTokens: float64(blocks * chain.BlockTokens), seats: cfg.Seats,
@@ -67,6 +67,9 @@ func New(name string, endpoints []string, cfg Config) *Pool {
 	p.views, p.queue = make([]View, len(endpoints)), make([]queued, len(endpoints))
 	return p
 }
+
+// kvBlocks is the blocks of a cache of that size: whole ones, so that a full index is a full cache.
+func kvBlocks(tokens float64) int { return int(max(min(tokens, maxTokens)/chain.BlockTokens, 1)) }
 
 // Replica returns the replica at an endpoint, nil for none.
 func (p *Pool) Replica(endpoint string) *Replica { return p.byEndpoint[endpoint] }
@@ -207,6 +210,15 @@ func (r *Replica) begin(now time.Time) {
 		if l.left >= 1 { // a whole token
 			r.longest = max(r.longest, l.Load.Uncached)
 		}
+	}
+}
+
+// resize takes the size of the replica's KV cache from its own metrics.
+func (r *Replica) resize(tokens float64) {
+	blocks := kvBlocks(tokens)
+	if size := float64(blocks * chain.BlockTokens); size != r.kvTokens {
+		r.kvTokens = size
+		r.Index.Resize(blocks)
 	}
 }
 

@@ -17,6 +17,8 @@ type Sample struct {
 	HasWaiting bool
 	KV         float64 // share of the KV cache in use, 0 to 1
 	HasKV      bool
+	KVTokens   float64 // that the KV cache holds, above 0
+	HasSize    bool
 	Tokens     float64 // prompt and generated tokens so far: a counter
 	HasTokens  bool
 
@@ -53,6 +55,9 @@ func (r *Replica) Observe(now time.Time, s Sample) {
 	}
 	if last := r.sample; !s.HasAnswers {
 		s.Answers, s.AnswerTokens, s.HasAnswers = last.Answers, last.AnswerTokens, last.HasAnswers
+	}
+	if s.HasSize {
+		r.resize(s.KVTokens)
 	}
 	if s.HasKV {
 		r.fresh, r.promised = 0, 0
@@ -186,6 +191,7 @@ type Stats struct {
 	WaitSeconds   float64 `json:"wait_seconds"`
 	TauSeconds    float64 `json:"tau_seconds"`
 	KV            float64 `json:"kv"`
+	KVTokens      float64 `json:"kv_tokens"`
 	Below         bool    `json:"below_knee"`
 	Down          bool    `json:"down"`
 	IndexPinned   int     `json:"index_pinned_blocks"`
@@ -206,7 +212,7 @@ func (r *Replica) Stats(now time.Time) Stats {
 	v := r.View(now)
 	s := Stats{
 		Endpoint: r.Endpoint, Leases: r.leases, Foreign: r.foreign, BacklogTokens: v.Backlog, PendingTokens: v.Backlog + r.output,
-		WaitSeconds: v.Wait, TauSeconds: v.Tau, KV: v.KV, Below: v.Below(), Down: v.Down, IndexPinned: r.Index.Pinned(),
+		WaitSeconds: v.Wait, TauSeconds: v.Tau, KV: v.KV, KVTokens: r.kvTokens, Below: v.Below(), Down: v.Down, IndexPinned: r.Index.Pinned(),
 	}
 	if r.sampled {
 		age := now.Sub(r.sample.At)

@@ -1,7 +1,7 @@
 // Package prefix knows which replica probably holds which prefix block, and which replica is a prefix's
 // home when nobody holds it.
 //
-// An Index models the prefix cache of one replica: an LRU over blocks with the replica's own capacity.
+// An Index models the prefix cache of one replica: an LRU over blocks with the replica's own capacity, 56 to 83 bytes a block.
 // Blocks of live requests are pinned; what a finished request leaves is evicted from its tail first, as vLLM
 // frees blocks in reverse order. So the blocks held of any chain are always its first ones, which lets Match
 // search by halves. Within 3 % of the true cache below the knee (DESIGN.md 4).
@@ -181,6 +181,7 @@ func (x *Index) Unpin(c chain.Chain, p Pins, answered bool) {
 			x.dropLocked(i)
 		}
 	}
+	x.fitLocked()
 }
 
 // SetOthers tells that others than weir use the cache: beside each block that weir has computed there, so many of theirs
@@ -225,14 +226,31 @@ func (x *Index) Reset() {
 	x.version.Add(1)
 }
 
+// Resize makes x the model of a cache of capacity blocks, at least one, evicting what does not fit. Pinned blocks stay until
+// their requests end.
+func (x *Index) Resize(capacity int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.capacity = max(capacity, 1)
+	x.fitLocked()
+}
+
+// fitLocked evicts what is over a capacity that shrank.
+func (x *Index) fitLocked() {
+	for x.usedLocked() > x.capacity && x.evictLocked() {
+	}
+}
+
 // usedLocked is the blocks that are taken, pinned or not.
 func (x *Index) usedLocked() int { return len(x.slots) - len(x.free) + x.reserved }
 
 // roomLocked makes room for one block more, evicting if it must; false when all are pinned.
 func (x *Index) roomLocked() bool {
-	if x.usedLocked() < x.capacity {
-		return true
-	}
+	return x.usedLocked() < x.capacity || x.usedLocked() == x.capacity && x.evictLocked()
+}
+
+// evictLocked drops the least recently used block; false when all are pinned.
+func (x *Index) evictLocked() bool {
 	i := x.oldest
 	if i == none {
 		return false

@@ -54,6 +54,10 @@ func TestIndexAgreesWithSlowLRU(t *testing.T) {
 				if !l.old {
 					slow.unpin(l.c, l.named, l.anonymous, answered)
 				}
+			case k == 98 && step%2 == 0:
+				slow.capacity = 1 + rng.IntN(60)
+				slow.fit(slow.capacity)
+				x.Resize(slow.capacity)
 			case k == 98:
 				slow.others = float64(rng.IntN(5)) / 4
 				x.SetOthers(slow.others)
@@ -81,7 +85,7 @@ func TestIndexAgreesWithSlowLRU(t *testing.T) {
 // checkIndex compares the index with the slow one, block by block, and checks what must hold of either.
 func checkIndex(t *testing.T, rng *rand.Rand, x *Index, slow *slowIndex) {
 	t.Helper()
-	if used := x.usedLocked(); used != len(slow.blocks) || used > x.capacity {
+	if used := x.usedLocked(); used != len(slow.blocks) || used > max(x.capacity, slow.pinned()) {
 		t.Errorf("%d blocks used of %d, want %d", used, x.capacity, len(slow.blocks))
 	}
 	if x.Pinned() != slow.pinned() {

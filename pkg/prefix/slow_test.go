@@ -30,7 +30,16 @@ func (s *slowIndex) find(h chain.Hash) int {
 
 // grow adds a pinned block, evicting one if it must.
 func (s *slowIndex) grow(h chain.Hash) bool {
-	if len(s.blocks) == s.capacity {
+	if !s.fit(s.capacity - 1) {
+		return false
+	}
+	s.blocks = append(s.blocks, slowBlock{hash: h, pins: 1})
+	return true
+}
+
+// fit evicts until so many blocks are left; false when that is not to be had.
+func (s *slowIndex) fit(most int) bool {
+	for len(s.blocks) > most {
 		victim := -1
 		for i, b := range s.blocks {
 			if b.pins == 0 && (victim < 0 || b.freed < s.blocks[victim].freed) {
@@ -42,7 +51,6 @@ func (s *slowIndex) grow(h chain.Hash) bool {
 		}
 		s.blocks = slices.Delete(s.blocks, victim, victim+1)
 	}
-	s.blocks = append(s.blocks, slowBlock{hash: h, pins: 1})
 	return true
 }
 
@@ -98,6 +106,7 @@ func (s *slowIndex) unpin(c chain.Chain, named, anonymous int, answered bool) {
 	for _, h := range slices.Backward(c[:named]) {
 		s.free(s.find(h), answered)
 	}
+	s.fit(s.capacity)
 }
 
 func (s *slowIndex) match(c chain.Chain) int {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"mime"
+	"strconv"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -24,8 +25,9 @@ var (
 	generation = []string{"vllm:generation_tokens_total", "vllm:generation_tokens"}
 	answers    = []string{"vllm:request_generation_tokens_count"} // of a histogram over the finished requests
 	answered   = []string{"vllm:request_generation_tokens_sum"}
+	caches     = []string{"vllm:cache_config_info"}
 
-	wanted = nameSet(running, waiting, kv, prompts, generation, answers, answered)
+	wanted = nameSet(running, waiting, kv, prompts, generation, answers, answered, caches)
 )
 
 func nameSet(lists ...[]string) map[string]bool {
@@ -99,6 +101,7 @@ func sampleOf(families map[string]*dto.MetricFamily) (s pool.Sample) {
 	s.Running, s.HasRunning = count(families, running)
 	s.Waiting, s.HasWaiting = count(families, waiting)
 	s.KV, s.HasKV = share(families, kv)
+	s.KVTokens, s.HasSize = size(families)
 	p, hasP := count(families, prompts)
 	g, hasG := count(families, generation)
 	if hasP && hasG {
@@ -136,6 +139,28 @@ func count(families map[string]*dto.MetricFamily, names []string) (sum float64, 
 		return 0, false
 	}
 	return sum, true
+}
+
+// size is the tokens of KV of all engines together, from the labels of their series.
+func size(families map[string]*dto.MetricFamily) (sum float64, ok bool) {
+	all := series(families, caches)
+	for _, m := range all {
+		labels := map[string]float64{}
+		for _, l := range m.GetLabel() {
+			if n, err := strconv.ParseUint(l.GetValue(), 10, 53); err == nil {
+				labels[l.GetName()] = float64(n)
+			}
+		}
+		n := labels["kv_cache_size_tokens"]
+		if n == 0 { // older vLLM
+			n = labels["num_gpu_blocks"] * labels["block_size"]
+		}
+		if n == 0 {
+			return 0, false
+		}
+		sum += n
+	}
+	return sum, len(all) > 0 && sum <= maxCount
 }
 
 // share is the maximum over a name's series: the fullest engine of a replica is the one that preempts.

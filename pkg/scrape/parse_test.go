@@ -49,7 +49,7 @@ func TestParseReadsTheRecording(t *testing.T) {
 	})
 	got, err := Parse(strings.NewReader(page), text)
 	want := pool.Sample{
-		Running: 3, HasRunning: true, Waiting: 7, HasWaiting: true, KV: 0.25, HasKV: true,
+		Running: 3, HasRunning: true, Waiting: 7, HasWaiting: true, KV: 0.25, HasKV: true, KVTokens: 1_048_576, HasSize: true,
 		Tokens: 32108 + 48, HasTokens: true, // as recorded
 		Answers: 6, AnswerTokens: 48, HasAnswers: true,
 	}

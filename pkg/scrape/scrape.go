@@ -3,6 +3,7 @@
 //
 //	Running, Waiting   sum of vllm:num_requests_running, vllm:num_requests_waiting over all series
 //	KV                 maximum of vllm:kv_cache_usage_perc, else of the older vllm:gpu_cache_usage_perc
+//	KVTokens           sum of kv_cache_size_tokens, else of num_gpu_blocks times block_size, labels of vllm:cache_config_info
 //	Tokens             vllm:prompt_tokens_total + vllm:generation_tokens_total, sums over all series; also
 //	                   without _total. Unknown unless both are there
 //	Answers,           vllm:request_generation_tokens_count and _sum, sums over all series. Unknown unless both

@@ -153,7 +153,7 @@ func (r *weir) End(now time.Duration, c *Call) bool {
 func (r *weir) Observe(now time.Duration, slot int, s step.Stats) bool {
 	r.Router.Observe(epoch.Add(now), r.endpoints[slot], pool.Sample{
 		At: epoch.Add(now), Running: float64(s.Running), HasRunning: true, Waiting: float64(s.Waiting), HasWaiting: true,
-		KV: s.KVUsage(), HasKV: true, Tokens: float64(s.Prompt + s.Generated), HasTokens: true,
+		KV: s.KVUsage(), HasKV: true, KVTokens: float64(s.KVBlocks * step.BlockTokens), HasSize: true, Tokens: float64(s.Prompt + s.Generated), HasTokens: true,
 		Answers: float64(s.Finished), AnswerTokens: float64(s.Answered), HasAnswers: true,
 	})
 	return true

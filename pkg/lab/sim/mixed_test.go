@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirproxy/weir/pkg/lab/policy"
 	"github.com/weirproxy/weir/pkg/lab/step"
+	"github.com/weirproxy/weir/pkg/lab/workload"
 )
 
 // mixed is four replicas of two profiles, by turns, of three sizes.
@@ -61,5 +62,31 @@ func TestMixedSpeeds(t *testing.T) {
 		if r.TTFTMean < want-1e-9 || r.TTFTMean > want+1e-9 {
 			t.Errorf("replica %d, a %s: TTFT %v, want %v", slot, p.Name, r.TTFTMean, want)
 		}
+	}
+}
+
+// TestSmallReplica: one replica of four has a quarter of the memory that the router's policy says, and weir, which reads the
+// size from its metrics, is as good as the oracle. With the policy's size p99 is nine times the oracle's.
+func TestSmallReplica(t *testing.T) {
+	w, err := workload.Lookup("W6")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p99 := func(name string) float64 {
+		cfg := Config{Profile: profile(t, w.Profile), Replicas: 4, Routers: 1, Policy: name, Seed: 1}
+		small := cfg.Profile
+		small.KVTokens /= 4
+		cfg.Each = []step.Profile{cfg.Profile, cfg.Profile, cfg.Profile, small}
+		span := Span{Warmup: 2 * time.Minute, Until: 5 * time.Minute}
+		stages, err := w.Stages(workload.Params{Rate: 12, Seed: 1, Length: span.Until})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, r := mustRun(t, cfg, stages[0].Source, span)
+		t.Logf("%s: TTFT mean %.3f s, p99 %.3f, hits %.1f %%", name, r.TTFTMean, r.TTFTP99, 100*r.HitRate)
+		return r.TTFTP99
+	}
+	if weir, oracle := p99(policy.Weir), p99("oracle"); weir > 1.5*oracle {
+		t.Errorf("TTFT p99 %.3f s, the oracle's %.3f", weir, oracle)
 	}
 }
