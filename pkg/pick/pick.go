@@ -61,9 +61,11 @@ func (q *Query) Lookup(p *pool.Pool) {
 		q.matches = make([]Match, n)
 	}
 	q.matches = q.matches[:n]
+	held := 0
 	for i, r := range p.Replicas {
 		v := r.Index.Version() // before the match: a change between the two is looked up again
-		q.matches[i] = Match{int32(r.Index.Match(q.Chain)), v}
+		held = r.Index.MatchNear(q.Chain, held)
+		q.matches[i] = Match{int32(held), v}
 	}
 }
 
@@ -75,7 +77,7 @@ func (q *Query) Refresh(p *pool.Pool) {
 		if v == q.matches[i].Version {
 			continue
 		}
-		if n, ok := r.Index.TryMatch(q.Chain); ok {
+		if n, ok := r.Index.TryMatch(q.Chain, int(q.matches[i].Blocks)); ok {
 			q.matches[i] = Match{int32(n), v}
 		}
 	}

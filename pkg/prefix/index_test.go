@@ -104,8 +104,13 @@ func checkIndex(t *testing.T, rng *rand.Rand, x *Index, slow *slowIndex) {
 	for range 5 {
 		c := randomChain(rng, 14)
 		got, want := x.Match(c), slow.match(c)
-		if try, ok := x.TryMatch(c); got != want || !ok || try != want {
+		if try, ok := x.TryMatch(c, 0); got != want || !ok || try != want {
 			t.Errorf("Match(%x) = %d, TryMatch = %d, %v, want %d", c, got, try, ok, want)
+		}
+		for guess := -1; guess <= len(c)+1; guess++ {
+			if near := x.MatchNear(c, guess); near != want {
+				t.Errorf("MatchNear(%x, %d) = %d, want %d", c, guess, near, want)
+			}
 		}
 	}
 }
@@ -168,11 +173,11 @@ func TestTryMatchDoesNotWait(t *testing.T) {
 	x := NewIndex(4)
 	x.Pin(chain.Chain{1, 2}, 0)
 	x.mu.Lock()
-	if n, ok := x.TryMatch(chain.Chain{1}); ok {
+	if n, ok := x.TryMatch(chain.Chain{1}, 0); ok {
 		t.Errorf("TryMatch answered %d beside a writer", n)
 	}
 	x.mu.Unlock()
-	if n, ok := x.TryMatch(chain.Chain{1}); !ok || n != 1 {
+	if n, ok := x.TryMatch(chain.Chain{1}, 0); !ok || n != 1 {
 		t.Errorf("TryMatch = %d, %v, want 1, true", n, ok)
 	}
 }
@@ -192,7 +197,7 @@ func TestIndexIsSafeForConcurrentUse(t *testing.T) {
 				if g == 0 && i%100 == 0 {
 					x.Reset()
 				}
-				x.TryMatch(c)
+				x.TryMatch(c, i%12)
 				x.Unpin(c, hold, i%2 == 0)
 			}
 		})

@@ -17,27 +17,52 @@ func BenchmarkSim(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Run(name, func(b *testing.B) {
-			p, err := step.Lookup(w.Profile)
-			if err != nil {
-				b.Fatal(err)
-			}
-			sent := 0
-			for b.Loop() {
-				stages, err := w.Stages(workload.Params{Rate: w.Loads[len(w.Loads)-1], Seed: 1, Length: 2 * time.Minute})
-				if err != nil {
-					b.Fatal(err)
-				}
-				results, err := Stages(Config{Profile: p, Replicas: w.Replicas, Routers: 1, Policy: policy.Weir, Seed: 1}, stages, Span{})
-				if err != nil {
-					b.Fatal(err)
-				}
-				for _, r := range results {
-					if r != nil {
-						sent += r.Sent
-					}
-				}
-			}
-			b.ReportMetric(float64(sent)/b.Elapsed().Seconds(), "req/s")
+			play(b, w, Config{Replicas: w.Replicas, Routers: 1}, w.Loads[len(w.Loads)-1], 2*time.Minute)
 		})
 	}
+}
+
+// BenchmarkWide is 20 s of W5-35 on as many replicas as there can be, at a load like that of four at 16 requests/s, and with
+// as many routers.
+func BenchmarkWide(b *testing.B) {
+	w, err := workload.Lookup("W5-35")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, cfg := range map[string]Config{
+		"512 replicas":            {Replicas: MaxReplicas, Routers: 1},
+		"512 replicas, 4 routers": {Replicas: MaxReplicas, Routers: MaxRouters},
+		"4 routers":               {Replicas: w.Replicas, Routers: MaxRouters},
+	} {
+		b.Run(name, func(b *testing.B) {
+			length := 20 * time.Second * time.Duration(MaxReplicas/cfg.Replicas)
+			play(b, w, cfg, 4*float64(cfg.Replicas), min(length, 5*time.Minute))
+		})
+	}
+}
+
+// play runs a workload under weir, again and again.
+func play(b *testing.B, w workload.Info, cfg Config, rate float64, length time.Duration) {
+	var err error
+	if cfg.Profile, err = step.Lookup(w.Profile); err != nil {
+		b.Fatal(err)
+	}
+	cfg.Policy, cfg.Seed = policy.Weir, 1
+	sent := 0
+	for b.Loop() {
+		stages, err := w.Stages(workload.Params{Rate: rate, Seed: 1, Length: length, Replicas: cfg.Replicas})
+		if err != nil {
+			b.Fatal(err)
+		}
+		results, err := Stages(cfg, stages, Span{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, r := range results {
+			if r != nil {
+				sent += r.Sent
+			}
+		}
+	}
+	b.ReportMetric(float64(sent)/b.Elapsed().Seconds(), "req/s")
 }
