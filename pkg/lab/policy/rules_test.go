@@ -44,20 +44,26 @@ func TestPrefixHash(t *testing.T) {
 	if slices.Min(counts) < 60 || slices.Max(counts) > 140 {
 		t.Errorf("homes %v", counts)
 	}
-	l := newLedger(env(t, 8))
-	b := &immediate{l, &boundedLoad{l}}
-	home := -1
-	for i := range 200 {
-		slot := send(t, b, call(1, 4000))
-		if home < 0 {
-			home = slot
+}
+
+// TestBoundedLoad holds its bound from the first request on, when a replica's share is less than one, and the home is full first.
+func TestBoundedLoad(t *testing.T) {
+	for _, n := range []int{8, 300} {
+		l := newLedger(env(t, n))
+		b := &immediate{l, &boundedLoad{l}}
+		home := -1
+		for i := range 200 {
+			slot := send(t, b, call(1, 4000))
+			if home < 0 {
+				home = slot
+			}
+			if bound := int(math.Ceil(1.25 * float64(i+1) / float64(n))); slices.Max(l.live) > bound {
+				t.Fatalf("%d replicas, after %d requests: %v, bound %d", n, i+1, l.live, bound)
+			}
 		}
-		if bound := int(math.Ceil(1.25 * float64(i+1) / 8)); slices.Max(l.live) > bound {
-			t.Fatalf("after %d requests: %v, bound %d", i+1, l.live, bound)
+		if l.live[home] < slices.Max(l.live) {
+			t.Errorf("%d replicas: home %d of %v", n, home, l.live)
 		}
-	}
-	if l.live[home] < slices.Max(l.live) {
-		t.Errorf("home %d of %v", home, l.live)
 	}
 }
 
