@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -29,13 +30,17 @@ const (
 
 // options say what a stack is made of.
 type options struct {
-	name  string // of the subcommand
-	keep  bool
-	mode  envoy.Mode
-	queue string // the line of the policy; "" for the default
-	envoy string
-	kv    int // tokens of KV of each replica
-	speed float64
+	name     string // of the subcommand
+	keep     bool
+	mode     envoy.Mode
+	queue    string   // the line of the policy; "" for the default
+	lines    []string // more lines of the policy, each KEY=VALUE
+	balancer string   // lb_policy of the listener without weir, in Envoy's words; "" for ROUND_ROBIN
+	envoy    string
+	hardware string // the replicas' step profile; "" for 8B
+	replicas int    // 0 for demoReplicas
+	kv       int    // tokens of KV of each replica; 0 for the profile's
+	speed    float64
 
 	stderr io.Writer
 }
@@ -80,11 +85,11 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
 // profile is the replicas' step model.
 func (o *options) profile() step.Profile {
-	p, err := step.Lookup("8B")
+	p, err := step.Lookup(cmp.Or(o.hardware, "8B"))
 	if err != nil {
-		panic(err) // the name is a constant
+		panic(err) // the name is a constant, or a workload's
 	}
-	p.KVTokens = o.kv
+	p.KVTokens = cmp.Or(o.kv, p.KVTokens)
 	return p
 }
 

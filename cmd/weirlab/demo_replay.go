@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -25,6 +26,7 @@ type work struct {
 	arrivals []load.Arrival
 	clients  int
 	job      func(i int) load.Arrival
+	firsts   time.Duration // not 0: it ends when all answers have begun, that long after the last arrival at most
 }
 
 // outcome is one replay's figures.
@@ -46,7 +48,8 @@ func (s *stack) replay(name, url string, w work) (outcome, error) {
 		}
 	}
 	length := time.Duration(float64(w.arrivals[len(w.arrivals)-1].At) / s.opts.speed)
-	ctx, cancel := context.WithTimeoutCause(s.ctx, length+drainLimit, fmt.Errorf("answers still open %v after the last request", drainLimit))
+	limit := cmp.Or(w.firsts, drainLimit)
+	ctx, cancel := context.WithTimeoutCause(s.ctx, length+limit, fmt.Errorf("answers still open %v after the last request", limit))
 	defer cancel()
 	g := load.New(url, s.opts.speed)
 	o := outcome{}
@@ -80,8 +83,26 @@ func (o *outcome) run(ctx context.Context, g *load.Generator, w work, length tim
 	defer time.AfterFunc(length, leave).Stop()
 	var clients sync.WaitGroup
 	clients.Go(func() { o.jobs = g.Loop(loop, w.clients, w.job) })
+	if w.firsts > 0 {
+		var cut context.CancelFunc
+		ctx, cut = context.WithCancel(ctx)
+		defer cut()
+		go cutAfterFirsts(ctx, cut, g, len(w.arrivals))
+	}
 	o.results = g.Run(ctx, w.arrivals)
 	clients.Wait()
+}
+
+// cutAfterFirsts cuts the answers when all of them have begun or failed.
+func cutAfterFirsts(ctx context.Context, cut func(), g *load.Generator, requests int) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		<-tick.C
+		if _, _, failed := g.Progress(); g.Begun()+failed >= requests {
+			cut()
+		}
+	}
 }
 
 // count reads the replicas' own counters.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +23,7 @@ import (
 // startLimit bounds the wait for weir, and for Envoy's first health check of it, on a busy machine.
 const startLimit = 15 * time.Second
 
-// stack is everything that runs for a demo or a tail: the replicas in this process, weir and Envoy as its children,
+// stack is everything that runs for a demo, a tail or a comparison with the simulation: the replicas in this process, weir and Envoy as its children,
 // all with the run directory .run/NAME-PID, which goes when they stop.
 type stack struct {
 	opts      options
@@ -91,10 +95,11 @@ func (s *stack) makeDir() error {
 }
 
 func (s *stack) startReplicas() error {
-	s.progress("starting %d replicas", demoReplicas)
+	n := cmp.Or(s.opts.replicas, demoReplicas)
+	s.progress("starting %d replicas", n)
 	ctx, stop := context.WithCancel(context.WithoutCancel(s.ctx)) // they outlive the proxies in front of them
 	s.undo = append(s.undo, func() { stop(); s.serving.Wait() })
-	for i := range demoReplicas {
+	for i := range n {
 		r, err := replica.New(replica.Config{
 			Name: fmt.Sprintf("replica-%d", i+1), Model: demoModel, Profile: s.opts.profile(), Speed: s.opts.speed,
 		})
@@ -129,8 +134,8 @@ func (s *stack) startProxies() error {
 	if err == nil {
 		config, err = envoy.Replace(config, "replica: {profile: 8B}", s.policy())
 	}
-	if err == nil && s.opts.queue != "" {
-		config, err = envoy.Replace(config, "queue: "+defaultQueue+" ", "queue: "+s.opts.queue+" ")
+	if err == nil {
+		config, err = s.changed(config)
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(s.dir, "envoy.yaml"), config, 0o644)
@@ -154,6 +159,29 @@ func (s *stack) startProxies() error {
 	})
 }
 
+// changed is the file with the lines of the policy that the options change, and the balancer.
+func (s *stack) changed(config []byte) ([]byte, error) {
+	lines := s.opts.lines
+	if s.opts.queue != "" {
+		lines = append(slices.Clone(lines), "queue="+s.opts.queue)
+	}
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "=")
+		old := regexp.MustCompile(`(?m)^      ` + regexp.QuoteMeta(key) + `: .*$`).Find(config)
+		if old == nil {
+			return nil, fmt.Errorf("the policy has no line %q", key)
+		}
+		var err error
+		if config, err = envoy.Replace(config, string(old), "      "+key+": "+value); err != nil {
+			return nil, err
+		}
+	}
+	if s.opts.balancer == "" {
+		return config, nil
+	}
+	return envoy.Replace(config, "lb_policy: ROUND_ROBIN", "lb_policy: "+s.opts.balancer)
+}
+
 // defaultQueue is the line of envoy/bootstrap.yaml.
 const defaultQueue = "priority_classes + deadlines"
 
@@ -161,8 +189,8 @@ const defaultQueue = "priority_classes + deadlines"
 func (s *stack) policy() string {
 	p := s.opts.profile()
 	wall := func(d time.Duration) time.Duration { return time.Duration(float64(d)/s.opts.speed + 0.5) }
-	return fmt.Sprintf("replica: {profile: 8B, step: %v, per_sequence: %v, per_context_token: %v, per_prompt_token: %v, kv_tokens: %d}",
-		wall(p.Base), wall(p.PerSeq), wall(p.PerContext), wall(p.PerPrefill), p.KVTokens)
+	return fmt.Sprintf("replica: {profile: %s, step: %v, per_sequence: %v, per_context_token: %v, per_prompt_token: %v, kv_tokens: %d}",
+		p.Name, wall(p.Base), wall(p.PerSeq), wall(p.PerContext), wall(p.PerPrefill), p.KVTokens)
 }
 
 func (s *stack) startWeir() error {

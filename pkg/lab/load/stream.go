@@ -37,7 +37,10 @@ func (g *Generator) do(ctx context.Context, a *Arrival, intended time.Time) Resu
 	}}
 	resp, err := g.send(httptrace.WithClientTrace(ctx, trace), a)
 	if err == nil {
-		err = r.read(resp, since)
+		err = r.read(resp, func() {
+			r.First = since()
+			g.begun.Add(1)
+		})
 	}
 	r.Total = since()
 	mu.Lock()
@@ -61,8 +64,8 @@ func (g *Generator) send(ctx context.Context, a *Arrival) (*http.Response, error
 	return g.client.Do(req)
 }
 
-// read takes the answer in, to its end.
-func (r *Result) read(resp *http.Response, since func() time.Duration) error {
+// read takes the answer in, to its end. first, which sets First, is called at its first text.
+func (r *Result) read(resp *http.Response, first func()) error {
 	defer resp.Body.Close()
 	r.Status, r.Replica = resp.StatusCode, resp.Header.Get("X-Replica")
 	if r.Status != http.StatusOK {
@@ -75,7 +78,7 @@ func (r *Result) read(resp *http.Response, since func() time.Duration) error {
 		br.Reset(nil)
 		readers.Put(br)
 	}()
-	last, err := r.events(br, since)
+	last, err := r.events(br, first)
 	if err != nil {
 		return err
 	}
@@ -99,7 +102,7 @@ var (
 )
 
 // events reads up to [DONE] and returns the event before it. It decodes none: a token costs a copy.
-func (r *Result) events(br *bufio.Reader, since func() time.Duration) (last []byte, err error) {
+func (r *Result) events(br *bufio.Reader, first func()) (last []byte, err error) {
 	for {
 		line, err := br.ReadSlice('\n')
 		if err == io.EOF {
@@ -118,7 +121,7 @@ func (r *Result) events(br *bufio.Reader, since func() time.Duration) (last []by
 			return nil, fmt.Errorf("load: %.200s", event)
 		default:
 			if r.First == 0 && hasText(event) {
-				r.First = since()
+				first()
 			}
 			last = append(last[:0], event...)
 		}
