@@ -29,6 +29,7 @@ type agreeFigures struct {
 	counted, unanswered int // requests
 	mean, p50, p99      float64
 	hits                float64 // share of all prompt tokens, the first requests' too, found in the replicas' caches
+	outside             float64 // real: what the mean of all requests, the first ones too, spent outside the replicas
 }
 
 // agreeReport is what the comparison has found.
@@ -174,6 +175,7 @@ func (r *agreeReport) replay(ctx context.Context, o options, row *agreeRow) erro
 	}
 	row.real = firstTokens(row.ran.results, row.cell.warm)
 	row.real.hits = row.ran.hits
+	row.real.outside = firstTokens(row.ran.results, 0).mean - row.ran.inside.Seconds()
 	return nil
 }
 

@@ -36,6 +36,7 @@ type outcome struct {
 	hits    float64       // share of prompt tokens found in the replicas' caches
 	skew    float64       // most over mean of the tokens that a replica computed and generated
 	most    float64       // those tokens of the busiest replica
+	inside  time.Duration // model time: the mean time to first token, by the replicas' own counters
 	cpu     cpu
 	wall    time.Duration
 }
@@ -73,7 +74,7 @@ func (s *stack) replay(name, url string, w work) (outcome, error) {
 	if s.ctx.Err() != nil {
 		return o, context.Cause(s.ctx)
 	}
-	return o, o.count(s.replicas)
+	return o, o.count(s.replicas, s.opts.speed)
 }
 
 // run is the open loop, and the closed one beside it for length.
@@ -106,8 +107,8 @@ func cutAfterFirsts(ctx context.Context, cut func(), g *load.Generator, requests
 }
 
 // count reads the replicas' own counters.
-func (o *outcome) count(replicas []string) error {
-	var hits, queries, work float64
+func (o *outcome) count(replicas []string, speed float64) error {
+	var hits, queries, work, waits, firsts float64
 	for _, r := range replicas {
 		m, err := metrics("http://" + r + "/metrics")
 		if err != nil {
@@ -115,6 +116,8 @@ func (o *outcome) count(replicas []string) error {
 		}
 		hits += m.sum("vllm:prefix_cache_hits_total")
 		queries += m.sum("vllm:prefix_cache_queries_total")
+		waits += m.sum("vllm:time_to_first_token_seconds_sum") // of wall time
+		firsts += m.sum("vllm:time_to_first_token_seconds_count")
 		tokens := m.sum("vllm:prompt_tokens_by_source_total", `source="local_compute"`) + m.sum("vllm:generation_tokens_total")
 		o.most = max(o.most, tokens)
 		work += tokens
@@ -122,6 +125,7 @@ func (o *outcome) count(replicas []string) error {
 	if queries == 0 {
 		return fmt.Errorf("the replicas have counted no prompt")
 	}
+	o.inside = time.Duration(waits / max(firsts, 1) * speed * float64(time.Second))
 	o.hits, o.skew = hits/queries, o.most*float64(len(replicas))/work
 	return nil
 }

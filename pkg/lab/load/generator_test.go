@@ -143,3 +143,30 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestBegunKnowsTheFirstToken cuts answers that have begun and do not end: when each began stays known.
+func TestBegunKnowsTheFirstToken(t *testing.T) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		begin, _, _ := strings.Cut(answerText, `data: {"choices":[],"usage"`)
+		fmt.Fprint(w, begin)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	ctx, cut := context.WithCancel(limited(t))
+	defer cut()
+	g := New(url, 1)
+	go func() {
+		for g.Begun() < 2 && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		cut()
+	}()
+	for i, r := range g.Run(ctx, []Arrival{{Path: "/", Body: []byte("{}")}, {Path: "/", Body: []byte("{}")}}) {
+		if !errors.Is(r.Err, context.Canceled) || r.First <= 0 || r.First > r.Total {
+			t.Errorf("result %d: first text at %v, end at %v: %v", i, r.First, r.Total, r.Err)
+		}
+	}
+	if g.Begun() != 2 {
+		t.Errorf("%d have begun", g.Begun())
+	}
+}

@@ -101,7 +101,7 @@ var (
 	textKeys = [][]byte{[]byte(`"content":"`), []byte(`"text":"`)}
 )
 
-// events reads up to [DONE] and returns the event before it. It decodes none: a token costs a copy.
+// events reads up to [DONE] and returns the event before it. It decodes none: a token costs a copy. first must set First.
 func (r *Result) events(br *bufio.Reader, first func()) (last []byte, err error) {
 	for {
 		line, err := br.ReadSlice('\n')

@@ -68,7 +68,7 @@ func TestFragments(t *testing.T) {
 	var r Result
 	calls := 0
 	br := bufio.NewReaderSize(iotest.OneByteReader(strings.NewReader(answerText)), maxLine)
-	last, err := r.events(br, func() time.Duration { calls++; return 42 })
+	last, err := r.events(br, func() { calls++; r.First = 42 })
 	if err != nil || r.First != 42 || calls != 1 || !strings.Contains(string(last), `"prompt_tokens":9`) {
 		t.Errorf("first %v after %d calls, last event %q, %v", r.First, calls, last, err)
 	}
