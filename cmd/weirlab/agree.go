@@ -33,11 +33,11 @@ type agreePlan struct {
 const agreeReplicas = 8
 
 // agreePolicies is what Envoy and weir can be told that differs most in virtual time. Not among them is weir with
-// balance_on=none, which picks by chance or runs into a corner by chance: means of such runs differ by half or tenfold.
+// balance_on=none, which picks by chance, or by chance sends all to a few: the means of two such runs differ by half, or tenfold.
 var agreePolicies = []string{"round-robin", "two-choices", "weir", "weir/balance_on=requests", "weir/affinity=none",
 	"weir/affinity=none/balance_on=requests"}
 
-// agreeAll is a load at which no policy has a line that grows and one at which all but weir have, of each workload; long
+// agreeAll is a load at which no policy has a line that grows and one at which all without affinity have, of each workload; long
 // enough that a policy's mean is not made by a few requests, short enough that all take a quarter of an hour. Where W3's
 // line grows, only what has an index is told from the rest, so fewer are run.
 var agreeAll = agreePlan{
