@@ -15,7 +15,7 @@ NEED_CC := command -v $${CC:-gcc} >/dev/null || { zig=$$(.ci/pypi ziglang 0.15.2
 	export CGO_ENABLED=1 CC="$$zig cc" ZIG_GLOBAL_CACHE_DIR=$(CURDIR)/.tools/zig-cache; }
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint envoys demo tail bench-policy bench-real lessons proto bench clean
+.PHONY: help build test lint envoys demo tail bench-policy bench-real lessons targets proto bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,8 +42,11 @@ demo: build ## the same load without weir and with it, one table (KEEP=1 stays u
 tail: build ## who waits for whom: first come against classes and deadlines, two tables (under 4 minutes)
 	@envoy=$$(envoy/get.sh) && exec bin/weirlab tail -envoy "$$envoy"
 
-bench-policy: build ## weir and every published rule in virtual time: README's table (FULL=1, TRACES=DIR)
-	bin/weirlab bench-policy -readme README.md $(if $(FULL),-full) $(if $(TRACES),-traces '$(TRACES)')
+bench-policy: build ## weir and every published rule in virtual time: README's table (FULL=1; with TRACES=DIR docs/policies.md too)
+	bin/weirlab bench-policy -readme README.md $(if $(FULL),-full $(if $(TRACES),-doc docs/policies.md)) $(if $(TRACES),-traces '$(TRACES)')
+
+targets: build ## what weir is to reach and what it reaches, in virtual time: docs/targets.md (8 minutes; TRACES=DIR)
+	bin/weirlab targets -doc docs/targets.md $(if $(TRACES),-traces '$(TRACES)')
 
 bench-real: build ## virtual time against Envoy + weir in real time: docs/realtime.md (15 minutes, alone on the machine)
 	@envoy=$$(envoy/get.sh) && exec bin/weirlab agree -envoy "$$envoy" -doc docs/realtime.md

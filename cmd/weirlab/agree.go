@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,19 +98,27 @@ var agreeMarks = marks{"<!-- made by make bench-real -->\n", "<!-- end of what m
 
 // choose leaves the cells of some workloads, all for "", and reports what cannot be run.
 func (p *agreePlan) choose(workloads string) error {
-	var cells []agreeCell
-	for _, c := range p.cells {
-		if workloads == "" || strings.Contains(","+workloads+",", ","+c.workload+",") {
-			cells = append(cells, c)
+	if workloads != "" {
+		wanted, names := strings.Split(workloads, ","), p.workloads()
+		for _, w := range wanted {
+			if !slices.Contains(names, w) {
+				return fmt.Errorf("-workload: no %q: it runs %s", w, strings.Join(names, " and "))
+			}
 		}
-	}
-	if p.cells = cells; len(cells) == 0 {
-		return fmt.Errorf("-workload %s: it runs W3 and W5-35", workloads)
+		p.cells = slices.DeleteFunc(slices.Clone(p.cells), func(c agreeCell) bool { return !slices.Contains(wanted, c.workload) })
 	}
 	if !(p.speed > 0) {
 		return fmt.Errorf("-speed %v is not above 0", p.speed)
 	}
 	return nil
+}
+
+// workloads names those of the cells, which stand together.
+func (p *agreePlan) workloads() (names []string) {
+	for _, c := range p.cells {
+		names = append(names, c.workload)
+	}
+	return slices.Compact(names)
 }
 
 // wire is how a policy of the simulation is had from Envoy and weir.

@@ -154,6 +154,9 @@ func (r *agreeReport) printSum(w io.Writer) {
 // away is how far the real mean is from the simulated one, as a share of that.
 func away(row *agreeRow) float64 { return math.Abs(row.off() - 1) }
 
+// errNoText is what is wrong with a result that has neither a first token nor an error.
+var errNoText = errors.New("no text, and no error")
+
 // verdict is an error that lists requests without an answer and pairs that do not agree; nil for neither.
 func (r *agreeReport) verdict() error {
 	var errs []error
@@ -161,7 +164,7 @@ func (r *agreeReport) verdict() error {
 		row := &r.rows[i]
 		for k := range row.ran.results {
 			if x := &row.ran.results[k]; x.First == 0 {
-				errs = append(errs, fmt.Errorf("%s at %g/s, %s: no answer: %w", row.cell.workload, row.cell.load, row.policy, x.Err))
+				errs = append(errs, fmt.Errorf("%s at %g/s, %s: no answer: %w", row.cell.workload, row.cell.load, row.policy, cmp.Or(x.Err, errNoText)))
 				break
 			}
 		}

@@ -26,10 +26,10 @@ type agreeRow struct {
 
 // agreeFigures are of one run. Times are model seconds, to the first token, of the requests that count.
 type agreeFigures struct {
-	counted, unanswered int // requests
-	mean, p50, p99      float64
-	hits                float64 // share of all prompt tokens, the first requests' too, found in the replicas' caches
-	outside             float64 // real: what the mean of all requests, the first ones too, spent outside the replicas
+	counted        int // requests
+	mean, p50, p99 float64
+	hits           float64 // share of all prompt tokens, the first requests' too, found in the replicas' caches
+	outside        float64 // real: what the mean of all requests, the first ones too, spent outside the replicas
 }
 
 // agreeReport is what the comparison has found.
@@ -77,23 +77,16 @@ func (c agreeCell) requests(seed uint64) (workload.Info, workload.Source, error)
 // simulate runs the cell in virtual time, once for each phase.
 func (row *agreeRow) simulate(p agreePlan) error {
 	for phase := range p.phases {
-		counted, err := row.virtual(p.seed, uint64(phase+1), row.cell.warm)
+		r, err := row.virtual(p.seed, uint64(phase+1))
 		if err != nil {
 			return err
 		}
-		all, err := row.virtual(p.seed, uint64(phase+1), 0) // the same run: warm says only what counts
-		if err != nil {
-			return err
-		}
-		row.sim = append(row.sim, agreeFigures{
-			counted: counted.Arrived, unanswered: counted.Arrived - counted.Answered,
-			mean: counted.TTFTMean, p50: counted.TTFTP50, p99: counted.TTFTP99, hits: all.HitRate,
-		})
+		row.sim = append(row.sim, agreeFigures{counted: r.Arrived, mean: r.TTFTMean, p50: r.TTFTP50, p99: r.TTFTP99, hits: r.AllHits})
 	}
 	return nil
 }
 
-func (row *agreeRow) virtual(seed, phase uint64, warm time.Duration) (*sim.Result, error) {
+func (row *agreeRow) virtual(seed, phase uint64) (*sim.Result, error) {
 	info, src, err := row.cell.requests(seed)
 	if err != nil {
 		return nil, err
@@ -106,7 +99,7 @@ func (row *agreeRow) virtual(seed, phase uint64, warm time.Duration) (*sim.Resul
 	if err != nil {
 		return nil, err
 	}
-	return s.Run(jitter(src, phase), sim.Span{Warmup: warm})
+	return s.Run(jitter(src, phase), sim.Span{Warmup: row.cell.warm})
 }
 
 // agreeJitter is by how much a request may be late in virtual time, about as much as on the wire.
@@ -185,16 +178,14 @@ func firstTokens(results []load.Result, warm time.Duration) (f agreeFigures) {
 	sum := 0.0
 	for i := range results {
 		x := &results[i]
-		switch {
-		case x.At < warm:
+		if x.At < warm {
 			continue
-		case x.First == 0:
-			f.unanswered++
-		default:
+		}
+		f.counted++
+		if x.First > 0 {
 			times = append(times, x.First.Seconds())
 			sum += x.First.Seconds()
 		}
-		f.counted++
 	}
 	if len(times) == 0 {
 		return f

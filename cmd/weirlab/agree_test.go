@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,18 +15,7 @@ import (
 
 // TestAgreeThroughEnvoy runs little of the comparison. Its times are noise; the requests, their hits and the rows are not.
 func TestAgreeThroughEnvoy(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(filepath.Dir(self), "weir"), "../weir").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	path, err := envoy.Find("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(t.TempDir())
+	path := realStack(t)
 	r := &agreeReport{plan: agreePlan{
 		cells: []agreeCell{{"W5-35", 12, 6 * time.Second, time.Second, []string{"two-choices", "weir/queue=none"}}}, phases: 3, speed: 2, seed: 1,
 	}}
@@ -38,19 +24,9 @@ func TestAgreeThroughEnvoy(t *testing.T) {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
 	for i := range r.rows {
-		row := &r.rows[i]
-		if row.real.unanswered > 0 || row.real.counted == 0 || row.real.counted != row.sim[0].counted && row.sim[0].counted-row.real.counted > 1 {
-			t.Errorf("%s: %d requests count, %d of them without an answer; in virtual time %d", row.policy, row.real.counted, row.real.unanswered, row.sim[0].counted)
-		}
-		if got, want := row.real.hits, row.simulated(hitsOf); math.Abs(got-want) > 0.1 {
-			t.Errorf("%s: hit rate %.3f, in virtual time %.3f", row.policy, got, want)
-		}
-		for _, x := range row.ran.results {
-			if x.First <= 0 || x.Status != 200 || x.Replica == "" || x.Err != nil && !errors.Is(x.Err, context.Canceled) {
-				t.Fatalf("%s: %+v", row.policy, x)
-			}
-		}
+		checkAgrees(t, &r.rows[i])
 	}
+	// In virtual time weir hits 0.14 and two choices 0.04: half of what is between them tells whether weir sees the prefixes.
 	if r.rows[1].real.hits < r.rows[0].real.hits+0.05 {
 		t.Errorf("hit rates %.3f of two choices and %.3f of weir: the prefixes are not the workload's", r.rows[0].real.hits, r.rows[1].real.hits)
 	}
@@ -59,6 +35,25 @@ func TestAgreeThroughEnvoy(t *testing.T) {
 	for _, want := range []string{"\n## W5-35 at 12 requests/s\n", "\n| two-choices | ", "\n| weir/queue=none | ", " pairs agree in sign. Mean TTFT: "} {
 		if strings.Count(out.String(), want) != 1 {
 			t.Errorf("not one %q in\n%s", want, out.String())
+		}
+	}
+}
+
+// checkAgrees holds that a row's real run has the requests and about the hits of those in virtual time, each with a beginning.
+func checkAgrees(t *testing.T, row *agreeRow) {
+	t.Helper()
+	// Jitter moves a request over the end of the warm-up.
+	if n := row.real.counted; n == 0 || max(n-row.sim[0].counted, row.sim[0].counted-n) > 1 {
+		t.Errorf("%s: %d requests count, in virtual time %d", row.policy, n, row.sim[0].counted)
+	}
+	// They are within 0.02. On a busy machine answers come late and other replicas are picked, hence 0.1. Texts that were all alike
+	// would hit nearly all, and those with nothing in common fail the test's own comparison.
+	if got, want := row.real.hits, row.simulated(hitsOf); math.Abs(got-want) > 0.1 {
+		t.Errorf("%s: hit rate %.3f, in virtual time %.3f", row.policy, got, want)
+	}
+	for _, x := range row.ran.results {
+		if x.First <= 0 || x.Status != 200 || x.Replica == "" || x.Err != nil && !errors.Is(x.Err, context.Canceled) {
+			t.Fatalf("%s: %+v", row.policy, x)
 		}
 	}
 }
@@ -123,6 +118,7 @@ func TestAgreePairs(t *testing.T) {
 		"all agree":    {func(*agreeReport) {}, "2 of 2 pairs agree in sign. Mean TTFT: 3 of 3 runs within 10 %, the farthest off by 5 % (", ""},
 		"one does not": {func(r *agreeReport) { r.rows[1].real.mean = 0.44 }, "1 of 2 pairs agree in sign. Mean TTFT: 2 of 3 runs within 10 %, the farthest off by 120 % (W3 at 8/s, weir)", "of round-robin is 2.00 times that of weir in virtual time, and 0.95 times in real time"},
 		"close ones":   {func(r *agreeReport) { r.rows[2].real.mean = 0.3 }, "2 of 2 pairs", ""},
+		"no text":      {func(r *agreeReport) { r.rows[0].ran.results[0] = load.Result{} }, "2 of 2 pairs", "round-robin: no answer: no text, and no error"},
 		"no answer":    {func(r *agreeReport) { r.rows[0].ran.results[0] = load.Result{Err: errors.New("reset")} }, "2 of 2 pairs", "round-robin: no answer: reset"},
 		"other cells":  {func(r *agreeReport) { r.rows[1].cell.load = 9 }, "0 of 0 pairs", ""},
 	} {
@@ -152,7 +148,7 @@ func TestFirstTokens(t *testing.T) {
 	f := firstTokens([]load.Result{
 		{At: 0, First: 9 * second}, {At: second, First: second}, {At: second, First: 3 * second, Err: context.Canceled}, {At: 2 * second, Err: errors.New("reset")},
 	}, second)
-	if want := (agreeFigures{counted: 3, unanswered: 1, mean: 2, p50: 1, p99: 3}); f != want {
+	if want := (agreeFigures{counted: 3, mean: 2, p50: 1, p99: 3}); f != want {
 		t.Errorf("%+v, want %+v", f, want)
 	}
 	if f := firstTokens(nil, 0); f != (agreeFigures{}) {
@@ -162,12 +158,14 @@ func TestFirstTokens(t *testing.T) {
 
 func TestAgreeRefuses(t *testing.T) {
 	for args, want := range map[string]string{
-		"-workload W6":    "it runs W3 and W5-35",
-		"-speed 0":        "not above 0",
-		"-speed NaN":      "not above 0",
-		"-phases 3":       "not defined",
-		"W3":              "flags only",
-		"-envoy /no/such": "no such file",
+		"-workload W6":     `no "W6": it runs W3 and W5-35`,
+		"-workload W3,W99": `no "W99"`,
+		"-workload W3,":    `no ""`,
+		"-speed 0":         "not above 0",
+		"-speed NaN":       "not above 0",
+		"-phases 3":        "not defined",
+		"W3":               "flags only",
+		"-envoy /no/such":  "no such file",
 	} {
 		var log bytes.Buffer
 		if err := runAgree(t.Context(), strings.Fields(args), &log, &log); err == nil || !strings.Contains(err.Error(), want) {

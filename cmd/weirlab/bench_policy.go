@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -15,18 +16,19 @@ import (
 	"github.com/weirproxy/weir/pkg/lab/policy"
 )
 
-// benchQuick and benchRest are the workloads of the table, and those that a full one has besides. The ladder is what the
+// benchQuick and benchRest are the workloads of README's table, and those that a full one has besides. The ladder is what the
 // model is calibrated with, and W8 is W7 at 21 loads: neither tells policies apart better.
 var (
 	benchQuick = []string{"W3", "W3-fresh", "W5-19", "W5-35", "W5-47", "W6", "W7", "W10"}
 	benchRest  = []string{"W3b", "W3b-fresh", "W5-73", "W6-chat", "W6-code", "W7-0", "W7-0.5", "W7-1", "W7-2", "W7-burst"}
 )
 
-// A quick table must be there within five minutes on two cores.
 const (
-	benchQuickSeeds  = 2
-	benchQuickLength = 5 * time.Minute
-	benchFullSeeds   = 5
+	// benchLength and benchQuickSeeds have a quick table there within five minutes on two cores.
+	benchLength     = 5 * time.Minute
+	benchQuickSeeds = 2
+	// benchFullSeeds makes a full one's medians those of a middle run.
+	benchFullSeeds = 5
 )
 
 // benchTraces are the published traces that are replayed where the folder given has them.
@@ -45,11 +47,26 @@ var benchTraces = []struct {
 func runBenchPolicy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flag.NewFlagSet("weirlab bench-policy", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	full := fs.Bool("full", false, fmt.Sprintf("%d seeds at full length and all workloads, not %d seeds of %v", benchFullSeeds, benchQuickSeeds, benchQuickLength))
+	full := fs.Bool("full", false, fmt.Sprintf("%d seeds, not %d, and all workloads", benchFullSeeds, benchQuickSeeds))
 	traces := fs.String("traces", "", "also replay the published traces that lie in this `folder`")
-	readme := fs.String("readme", "", "write the table into this `file`, between its two marks, and not to stdout")
+	readme := fs.String("readme", "", "write the table into this `file`, between its two marks, and not to stdout: of a full one the workloads that a quick one has")
+	doc := fs.String("doc", "", "write the whole table of a full one into this `file`")
 	if err := parse(fs, args); err != nil {
 		return err
+	}
+	if *doc != "" && !*full {
+		return errors.New("-doc is for the table of -full")
+	}
+	if err := canWrite(*doc, *readme); err != nil { // before half an hour, not after it
+		return err
+	}
+	if _, _, err := cut(*readme, benchMarks); *readme != "" && err != nil {
+		return err
+	}
+	for _, t := range benchTraces {
+		if _, err := os.Stat(filepath.Join(*traces, t.file)); *traces != "" && err != nil {
+			return err
+		}
 	}
 	cells, err := benchCells(*full, *traces)
 	if err != nil {
@@ -60,20 +77,39 @@ func runBenchPolicy(ctx context.Context, args []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	writeBench(&text, rows)
+	if *doc != "" {
+		if err := os.WriteFile(*doc, []byte(benchHead+benchText(rows)), 0o644); err != nil {
+			return err
+		}
+	}
 	if *readme == "" {
-		_, err = stdout.Write(text.Bytes())
+		_, err = io.WriteString(stdout, benchText(rows))
 		return err
 	}
-	return replaceInFile(*readme, benchMarks, text.String())
+	if *full {
+		rows = slices.DeleteFunc(rows, func(r simRow) bool { return !slices.Contains(benchQuick, r.cell.workload.Name) })
+	}
+	return replaceInFile(*readme, benchMarks, benchText(rows))
 }
+
+// benchText is the table.
+func benchText(rows []simRow) string {
+	var text bytes.Buffer
+	writeBench(&text, rows)
+	return text.String()
+}
+
+const benchHead = `# weir and every rule that it is compared with
+
+Made by ` + "`make bench-policy FULL=1 TRACES=DIR`" + `, on all workloads. Simulated: the code that serves, over step models of vLLM replicas in virtual time ([calibration](calibration.md)).
+
+`
 
 // benchCells is all runs.
 func benchCells(full bool, traces string) (cells []simCell, err error) {
-	o := simOptions{workloads: benchQuick, policies: policy.Names(), seeds: benchQuickSeeds, length: benchQuickLength, routers: 1}
+	o := simOptions{workloads: benchQuick, policies: policy.Names(), seeds: benchQuickSeeds, length: benchLength, routers: 1}
 	if full {
-		o.workloads, o.seeds, o.length = slices.Concat(benchQuick, benchRest), benchFullSeeds, 0
+		o.workloads, o.seeds = slices.Concat(benchQuick, benchRest), benchFullSeeds
 	}
 	if cells, err = o.cells(); err != nil || traces == "" {
 		return cells, err
@@ -100,14 +136,40 @@ var benchMarks = marks{"<!-- made by make bench-policy -->\n", "<!-- end of what
 
 // replaceInFile puts text between the marks of a file.
 func replaceInFile(file string, m marks, text string) error {
-	old, err := os.ReadFile(file)
+	before, after, err := cut(file, m)
 	if err != nil {
 		return err
+	}
+	return os.WriteFile(file, []byte(before+m.begin+text+m.end+after), 0o644)
+}
+
+// cut is what stands before and after the marks in a file.
+func cut(file string, m marks) (before, after string, err error) {
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return "", "", err
 	}
 	before, rest, ok := strings.Cut(string(old), m.begin)
 	_, after, ok2 := strings.Cut(rest, m.end)
 	if !ok || !ok2 {
-		return fmt.Errorf("%s: it has not the lines %q and %q, in this order", file, m.begin, m.end)
+		return "", "", fmt.Errorf("%s: it has not the lines %q and %q, in this order", file, m.begin, m.end)
 	}
-	return os.WriteFile(file, []byte(before+m.begin+text+m.end+after), 0o644)
+	return before, after, nil
+}
+
+// canWrite reports the first of the files, as far as they have names, that cannot be written.
+func canWrite(files ...string) error {
+	for _, name := range files {
+		if name == "" {
+			continue
+		}
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

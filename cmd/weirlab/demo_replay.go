@@ -26,7 +26,7 @@ type work struct {
 	arrivals []load.Arrival
 	clients  int
 	job      func(i int) load.Arrival
-	firsts   time.Duration // not 0: it ends when all answers have begun, that long after the last arrival at most
+	firsts   time.Duration // not 0: it ends when all answers have begun, that long after the last arrival at most; no clients
 }
 
 // outcome is one replay's figures.
@@ -82,28 +82,30 @@ func (o *outcome) run(ctx context.Context, g *load.Generator, w work, length tim
 	loop, leave := context.WithCancel(ctx)
 	defer leave()
 	defer time.AfterFunc(length, leave).Stop()
-	var clients sync.WaitGroup
-	clients.Go(func() { o.jobs = g.Loop(loop, w.clients, w.job) })
+	var beside sync.WaitGroup
+	beside.Go(func() { o.jobs = g.Loop(loop, w.clients, w.job) })
 	if w.firsts > 0 {
 		var cut context.CancelFunc
 		ctx, cut = context.WithCancel(ctx)
 		defer cut()
-		go cutAfterFirsts(ctx, cut, g, len(w.arrivals))
+		beside.Go(func() { cutAfterFirsts(ctx, cut, g, len(w.arrivals)) })
 	}
 	o.results = g.Run(ctx, w.arrivals)
-	clients.Wait()
+	beside.Wait()
 }
 
-// cutAfterFirsts cuts the answers when all of them have begun or failed.
+// cutAfterFirsts cuts the answers when all of them have begun or failed. It returns then, or when ctx ends.
 func cutAfterFirsts(ctx context.Context, cut func(), g *load.Generator, requests int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for ctx.Err() == nil {
-		<-tick.C
-		if _, _, failed := g.Progress(); g.Begun()+failed >= requests {
-			cut()
+	for g.Settled() < requests {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
 		}
 	}
+	cut()
 }
 
 // count reads the replicas' own counters.

@@ -28,6 +28,7 @@ var commands = []command{
 	{"sim", "compare policies in virtual time", runSim},
 	{"bench-policy", "compare weir with every policy: README's table", runBenchPolicy},
 	{"lessons", "measure the six lessons: docs/lessons.md", runLessons},
+	{"targets", "measure what weir is to reach: docs/targets.md", runTargets},
 	{"agree", "compare virtual time with real time: docs/realtime.md", runAgree},
 	{"calibrate", "replay a published run in virtual time", runCalibrate},
 }

@@ -84,26 +84,11 @@ func simFlags(args []string, stderr io.Writer) (*simOptions, error) {
 	o := &simOptions{}
 	fs := flag.NewFlagSet("weirlab sim", flag.ContinueOnError)
 	fs.SetOutput(stderr)
+	o.define(fs)
 	workloads := fs.String("workload", "W3", "one or several, with commas, of "+workload.Listing())
 	policies := fs.String("policy", "weir,round-robin,oracle", policy.Usage)
 	loads := fs.String("load", "", "one or several requests/s of all replicas together (default the workload's own)")
-	fs.StringVar(&o.trace, "trace", "", "replay a `file` in the format of Mooncake, of Azure, or of weir (package trace) instead of a workload")
 	speeds := fs.String("speed", "", "trace: one or several numbers by which its times are divided; they stand for the load (default 1)")
-	fs.IntVar(&o.seeds, "seeds", 5, "how many seeds, from 1 up; all policies get the same requests of one")
-	fs.IntVar(&o.replicas, "replicas", 0, fmt.Sprintf("1 to %d (default the workload's own)", sim.MaxReplicas))
-	fs.IntVar(&o.routers, "routers", 1, fmt.Sprintf("1 to %d, each with a state of its own", sim.MaxRouters))
-	fs.DurationVar(&o.stale, "stale", 0, "age of a scrape when routers see it")
-	fs.DurationVar(&o.length, "length", 0, "model time in which requests arrive (default the workload's own)")
-	fs.DurationVar(&o.warm, "warm", 0, "leave out what arrives before (default the workload's own)")
-	fs.Func("event", "`list` of die:N@TIME, join:N@TIME, slow:N:SPEED@TIME, mute:N@TIME, freeze:N@TIME (metrics) and restart:N@TIME (a router), N from 0 up or all",
-		func(text string) (err error) {
-			o.events, err = sim.ParseEvents(text)
-			return err
-		})
-	fs.StringVar(&o.profile, "profile", "", "model and hardware, one or several, with commas, of 8B, 32B and 70B: the first replica's, the second's, and over\nand over; routers take the first one's for all (default the workload's own)")
-	fs.Func("kv-tokens", "tokens of KV memory of a replica, one or several `numbers` with commas, like -profile (default the profile's)", o.memory)
-	fs.BoolVar(&o.json, "json", false, "a line of JSON for each run instead of a table")
-	fs.StringVar(&o.plots, "plot", "", "also write plots over the load, as SVG, into this `folder`")
 	if err := parse(fs, args); err != nil {
 		return nil, err
 	}
@@ -120,6 +105,26 @@ func simFlags(args []string, stderr io.Writer) (*simOptions, error) {
 		*loads = cmp.Or(*speeds, "1")
 	}
 	return o, o.check(*loads)
+}
+
+// define defines the flags that each set a field.
+func (o *simOptions) define(fs *flag.FlagSet) {
+	fs.StringVar(&o.trace, "trace", "", "replay a `file` in the format of Mooncake, of Azure, or of weir (package trace) instead of a workload")
+	fs.IntVar(&o.seeds, "seeds", 5, "how many seeds, from 1 up; all policies get the same requests of one")
+	fs.IntVar(&o.replicas, "replicas", 0, fmt.Sprintf("1 to %d (default the workload's own)", sim.MaxReplicas))
+	fs.IntVar(&o.routers, "routers", 1, fmt.Sprintf("1 to %d, each with a state of its own", sim.MaxRouters))
+	fs.DurationVar(&o.stale, "stale", 0, "age of a scrape when routers see it")
+	fs.DurationVar(&o.length, "length", 0, "model time in which requests arrive (default the workload's own)")
+	fs.DurationVar(&o.warm, "warm", 0, "leave out what arrives before (default the workload's own)")
+	fs.Func("event", "`list` of die:N@TIME, join:N@TIME, slow:N:SPEED@TIME, mute:N@TIME, freeze:N@TIME (metrics) and restart:N@TIME (a router), N from 0 up or all",
+		func(text string) (err error) {
+			o.events, err = sim.ParseEvents(text)
+			return err
+		})
+	fs.StringVar(&o.profile, "profile", "", "model and hardware, one or several, with commas, of 8B, 32B and 70B: the first replica's, the second's, and over\nand over; routers take the first one's for all (default the workload's own)")
+	fs.Func("kv-tokens", "tokens of KV memory of a replica, one or several `numbers` with commas, like -profile (default the profile's)", o.memory)
+	fs.BoolVar(&o.json, "json", false, "a line of JSON for each run instead of a table")
+	fs.StringVar(&o.plots, "plot", "", "also write plots over the load, as SVG, into this `folder`")
 }
 
 // memory reads the value of -kv-tokens.

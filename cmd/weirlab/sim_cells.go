@@ -84,6 +84,9 @@ func (o *simOptions) cells() (cells []simCell, err error) {
 // asked for. Routers are told the first.
 func (o *simOptions) equip(cfg *sim.Config, usual string) error {
 	names := strings.Split(cmp.Or(o.profile, usual), ",")
+	if n := max(len(names), len(o.kv)); n > max(cfg.Replicas, 1) {
+		return fmt.Errorf("%d values for %d replicas: give each replica one, or fewer, which repeat", n, cfg.Replicas)
+	}
 	for i := range cfg.Replicas {
 		p, err := step.Lookup(names[i%len(names)])
 		if err != nil {
@@ -120,6 +123,9 @@ func (c *simCell) run() ([]simRow, error) {
 	}
 	var rows []simRow
 	for i, r := range results {
+		if r != nil && r.Arrived == 0 {
+			return nil, fmt.Errorf("%s, load %g: no request comes after the first %v, which only fill the caches", c.workload.Name, c.load, c.span().Warmup)
+		}
 		if r != nil {
 			rows = append(rows, simRow{cell: c, load: stages[i].Rate, result: r})
 		}

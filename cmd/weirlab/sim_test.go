@@ -173,6 +173,10 @@ func TestSimRefuses(t *testing.T) {
 		"no key":            {"-policy", "weir/luck=good"},
 		"no such file":      {"-trace", "nowhere.jsonl"},
 		"only fill":         {"-length", "1m"},
+		"3 values for 2":    {"-replicas", "2", "-profile", "8B,8B,32B"},
+		"2 values for 1":    {"-replicas", "1", "-kv-tokens", "100000,200000"},
+		"is more than":      {"-kv-tokens", "9223372036854775807"},
+		"no request comes":  {"-load", "0.001", "-length", "61s"},
 	} {
 		if _, _, err := simulate(t, args...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v", args, err)

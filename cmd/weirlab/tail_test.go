@@ -40,6 +40,24 @@ func cells(t *testing.T, text string, columns ...string) (tables []map[string][]
 	return tables
 }
 
+// realStack builds weir beside the test binary, where a stack looks for it, and returns the path of Envoy. The test goes on in an
+// empty folder.
+func realStack(t *testing.T) (path string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(filepath.Dir(self), "weir"), "../weir").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	if path, err = envoy.Find(""); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	return path
+}
+
 const (
 	mixedColumns = "round robin none fifo classes no bulk"
 	burstColumns = "round robin fifo classes no giant"
@@ -48,18 +66,7 @@ const (
 // TestTailThroughEnvoy runs a tail with little to send. What the cells say is noise then; that they are there, and that
 // every request has one end, is not.
 func TestTailThroughEnvoy(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(filepath.Dir(self), "weir"), "../weir").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	path, err := envoy.Find("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(t.TempDir())
+	path := realStack(t)
 	r := newTailReport(tailPlan{speed: 8, seed: 1, length: 4 * time.Second, warm: time.Second, cool: time.Second, bursts: 2})
 	var log bytes.Buffer
 	if err := r.run(t.Context(), options{name: "tail", mode: envoy.Buffered, kv: tailKV, envoy: path, stderr: &log}); err != nil {

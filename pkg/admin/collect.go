@@ -65,7 +65,7 @@ var (
 	pendingDesc = replicaDesc("pending_tokens", "Tokens ahead of a new request: uncached prompt tokens not yet drained, and expected answers.")
 	waitDesc    = replicaDesc("wait_seconds", "Estimated time until the replica has drained its uncached prompt tokens.")
 	kvDesc      = replicaDesc("kv", "Share of usable KV cache in use, 0 to 1; above 1 where what was sent is overestimated.")
-	belowDesc   = replicaDesc("below_knee", "1 while the replica is below its knee, else 0.")
+	belowDesc   = replicaDesc("below_knee", "1 while the replica is below its knee, else 0. It says nothing of failures: weir_replica_down.")
 	downDesc    = replicaDesc("down", "1 while the replica fails and is picked only if all do, else 0.")
 	ageDesc     = replicaDesc("scrape_age_seconds", "Age of the last scrape that succeeded; absent before the first.")
 	staleDesc   = replicaDesc("scrape_stale", "1 while the replica's own gauges are not believed: too old, or never read.")

@@ -84,7 +84,7 @@ func (a *Admin) unready(pools []route.Stats) (why []string) {
 // usable counts a pool's replicas that do not fail, as far as weir knows, and those whose metrics are believed.
 func usable(s route.Stats) (usable, fresh int) {
 	for _, r := range s.Replicas {
-		if !r.Down {
+		if !r.Failing {
 			usable++
 		}
 		if r.Scrape != nil && !r.Scrape.Stale {

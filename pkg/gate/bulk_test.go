@@ -65,7 +65,7 @@ func TestBulkKV(t *testing.T) {
 // With k of 2 two replicas hold unprefilled bulk, and those may have more of it; a third goes when one is through.
 func TestBulkOnKReplicas(t *testing.T) {
 	w := newWorld(t, 4, 10)
-	w.past(0, 3000) // rhoI*N = 0.03: k = floor(4-1-4*0.03)
+	w.past(0, 3000) // a load of 0.061, for two replicas
 	w.offer(0, bulk, 0, 10, Admitted)
 	b := w.ticket(bulk, 1, 10)
 	b.Owner.(*request).tokens = 400
@@ -90,9 +90,9 @@ func TestBulkGoesWhenKGrows(t *testing.T) {
 	}
 	third := w.offer(0, bulk, 2, 10, Held)
 	w.release(0)
-	w.next(10 * 0.4054651) // ln(0.03/0.02): k is N below 0.005*N
-	w.release(4.054)
-	w.release(4.0547, third)
+	w.next(8.347614) // 10*ln(0.061/0.0265): one replica is enough then
+	w.release(8.347)
+	w.release(8.348, third)
 }
 
 // k says nothing to bulk that something is owed to.
@@ -103,6 +103,44 @@ func TestOwedBulkGoesAnywhere(t *testing.T) {
 	w.offer(0, 1, 1, 10, Admitted)
 	third := w.offer(0, 1, 2, 10, Held)
 	w.release(0)
+	if third.Owed() {
+		t.Error("nothing is owed, and the ticket says so")
+	}
 	w.live[1].owed = 1
 	w.release(0, third)
+	if !third.Owed() || !third.Bulk() {
+		t.Error("what is owed to its class does not show where it is picked")
+	}
+}
+
+// Bulk on all replicas, while no interactive request comes: more of it waits for a quarter of tau alone.
+func TestBulkOnAllReplicas(t *testing.T) {
+	w := newWorld(t, 2, 10)
+	for slot := range 2 {
+		b := w.ticket(bulk, slot, 10)
+		b.Owner.(*request).tokens = share + 100*float64(1+slot)
+		w.bring(0, b, Admitted)
+	}
+	third := w.offer(0, bulk, 0, 10, Held)
+	w.release(0)
+	w.next(0.02)
+	w.release(0.0199)
+	w.release(0.0201, third)
+}
+
+// A replica that fails takes nobody, however idle, so a full pool beside it is full: its classes' rates are learned, and who
+// would be late is refused at once.
+func TestTheDeadAreNotOpen(t *testing.T) {
+	w := newWorld(t, 2, 10)
+	w.past(0, 3000)
+	w.load(0, 1, 9000)
+	dead := w.pool.Replicas[0]
+	dead.Refuse(at(0))
+	if w.open(at(0)) || w.openForBulk(at(0)) {
+		t.Error("the idle replica is down, the other full, and a pass would look at each ticket")
+	}
+	w.pool.Replicas[1].Refuse(at(0))
+	if !w.open(at(0)) {
+		t.Error("with all down the rule is void")
+	}
 }

@@ -27,10 +27,11 @@ import (
 )
 
 const (
-	// bulkWait is the share of tau below which bulk may add to a replica's backlog, and bulkKV the share of KV
-	// that it may fill (DESIGN.md 4).
+	// bulkWait is the share of tau below which bulk may add to a replica's backlog: less and more are alike.
 	bulkWait = 0.25
-	bulkKV   = 0.7
+	// bulkKV is the share of KV that it may fill. What bulk holds makes each step longer, those of interactive requests too,
+	// and less than 0.7 has it wait for long (DESIGN.md 4).
+	bulkKV = 0.7
 	// tick is the least time from one pass to the next that Next asks for, against rounding.
 	tick = time.Millisecond
 )
@@ -83,6 +84,7 @@ type Ticket struct {
 
 	state State
 	class *class // from Offer on
+	owed  bool   // something is owed to its class in the pass that looks at it
 	seq   uint64 // order of arrival
 	flow  *flow  // while held
 }
@@ -119,7 +121,7 @@ func New(classes []Class, knee bool, p *pool.Pool,
 // Release decides. Next is now if a pass is due: the ticket is Held, or by being Admitted made a class owed.
 func (g *Gate) Offer(now time.Time, t *Ticket) State {
 	c := g.live[t.Class]
-	t.class = c
+	t.class, t.owed = c, false
 	t.Why = Behind
 	if g.first(c) {
 		g.pool.Unqueue()
@@ -203,6 +205,9 @@ func (g *Gate) Retry(now time.Time, t *Ticket, patience, most time.Duration) (af
 
 // Bulk reports whether the ticket's class is held back as bulk.
 func (t *Ticket) Bulk() bool { return t.class != nil && t.class.Bulk }
+
+// Owed reports whether the pass that looks at the ticket owes its class something, so that it goes by the rule of any class.
+func (t *Ticket) Owed() bool { return t.owed }
 
 // Len returns how many tickets are held.
 func (g *Gate) Len() int { return g.held }

@@ -34,8 +34,9 @@ func (g *Gate) open(now time.Time) bool {
 		return true
 	}
 	views, _ := g.pool.Views(now)
+	all := allDown(views)
 	for i := range views {
-		if views[i].Below() {
+		if views[i].Below() && (all || !views[i].Down) {
 			return true
 		}
 	}
@@ -49,14 +50,17 @@ func (g *Gate) open(now time.Time) bool {
 func (g *Gate) openForBulk(now time.Time) bool {
 	k, all := g.pool.BulkReplicas(now), g.pool.BulkElsewhere(now, nil)
 	views, _ := g.pool.Views(now)
+	down := allDown(views)
 	for i, r := range g.pool.Replicas {
 		v := &views[i]
-		if (!g.knee || v.Below()) && v.Wait < bulkWait*v.Tau && v.KV <= bulkKV && (all < k || all == k && r.HoldsBulk()) {
+		if !v.NoBulk && (down || !v.Down) && (!g.knee || v.Below()) && v.Wait < bulkWait*v.Tau && v.KV <= bulkKV && (all < k || all == k && r.HoldsBulk()) {
 			return true
 		}
 	}
 	for i, r := range g.pool.Replicas {
-		g.wakeFor(now, r, views[i], bulkWait*views[i].Tau, views[i].KV, bulkKV)
+		if !views[i].NoBulk {
+			g.wakeFor(now, r, views[i], bulkWait*views[i].Tau, views[i].KV, bulkKV)
+		}
 	}
 	if all > k { // those that hold bulk themselves have one less elsewhere
 		all--
@@ -105,6 +109,7 @@ func (g *Gate) expire(now time.Time) *Ticket {
 
 func (g *Gate) releaseClass(now time.Time, c *class, owed bool) (out *Ticket) {
 	c.each(func(t *Ticket) bool {
+		t.owed = owed
 		r, v := g.best(now, t)
 		why := g.admits(now, t, r, v, owed)
 		if why == Nothing {
@@ -175,7 +180,9 @@ func (g *Gate) waitForBulk(now time.Time, r *pool.Replica, n int) {
 	if n < g.pool.BulkReplicas(now) {
 		return
 	}
-	g.wakeAt(now.Add(max(g.pool.BulkGrows(now, n), tick)))
+	if n < len(g.pool.Replicas) {
+		g.wakeAt(now.Add(max(g.pool.BulkGrows(now, n), tick)))
+	}
 	if d, ok := g.pool.BulkDrains(now, r); ok {
 		g.wakeAt(now.Add(max(d, tick)))
 	}
@@ -185,4 +192,14 @@ func (g *Gate) wakeAt(t time.Time) {
 	if g.next.IsZero() || t.Before(g.next) {
 		g.next = t
 	}
+}
+
+// allDown reports whether all replicas fail, so that the rule that keeps off them is void.
+func allDown(views []pool.View) bool {
+	for i := range views {
+		if !views[i].Down {
+			return false
+		}
+	}
+	return true
 }

@@ -68,3 +68,29 @@ func TestQueueWait(t *testing.T) {
 		}
 	}
 }
+
+// One server has C = load, so load*exp(load-1) is the share; of more the textbook says that the share is reached there.
+func TestMaxLoad(t *testing.T) {
+	if a := MaxLoad(1, 0.01); math.Abs(a*math.Exp(a-1)-0.01) > 1e-8 {
+		t.Errorf("one server takes %v", a)
+	}
+	if got := MaxLoad(0, 0.01); got != 0 {
+		t.Errorf("no server takes %v", got)
+	}
+	for _, share := range []float64{0.001, 0.01, 0.3} {
+		last := 0.0
+		for c := 1; c <= 40; c++ {
+			a := MaxLoad(c, share)
+			if a <= last || a >= last+1 || a >= float64(c) {
+				t.Errorf("%d servers take %v, one less %v", c, a, last)
+			}
+			for _, off := range []float64{-1e-6, 1e-6} {
+				at := a + off
+				if waits := exactErlangC(c, at) * math.Exp(at-float64(c)); (waits > share) != (off > 0) {
+					t.Errorf("of %d servers at %v + %v a share of %v waits for long, want %v", c, a, off, waits, share)
+				}
+			}
+			last = a
+		}
+	}
+}

@@ -42,6 +42,10 @@ func slowCosts(p *pool.Pool, q *Query, now time.Time) []float64 {
 		v := r.View(now)
 		waits += v.Backlog * v.Prefill
 	}
+	known := 0 // blocks that any replica holds
+	for _, r := range p.Replicas {
+		known = max(known, r.Index.Match(q.Chain))
+	}
 	m := 1.0
 	if p.Work() > 0 {
 		m = 1 + math.Min(waits/float64(len(p.Replicas))/p.Work(), 20)
@@ -51,7 +55,7 @@ func slowCosts(p *pool.Pool, q *Query, now time.Time) []float64 {
 		v := r.View(now)
 		u := math.Max(q.Prompt-64*float64(r.Index.Match(q.Chain)), 1)
 		if i == q.Home {
-			u *= 1 - q.Discount
+			u -= math.Max(q.Prompt-64*float64(known), 0) * q.Discount
 		}
 		shares[i] = (u + q.Output) / float64(p.Config.KVTokens/64*64)
 		seat, room := slowPlace(p, r, now)
@@ -60,7 +64,7 @@ func slowCosts(p *pool.Pool, q *Query, now time.Time) []float64 {
 		}
 		places[i] = math.Max(seat, room)
 		mean += room / float64(len(costs))
-		costs[i] = v.Backlog*v.Prefill + u*v.Prefill*m + 0.01*q.Output*v.Decode
+		costs[i] = v.Backlog*v.Prefill + u*v.Prefill*m
 	}
 	scarce := 0.0
 	if p.KVTime() > 0 {

@@ -1,16 +1,17 @@
 // Package pick chooses the replica for a request: the one of least cost, in seconds (DESIGN.md, section 4).
 //
-//	cost(r) = V*P + Q + K + u*P*m + s*(mK-1) + wOut*out*D
+//	cost(r) = V*P + Q + K + u*P*m + s*(mK-1)
 //
 // V*P is the wait behind the backlog, Q that behind those who wait at the gate for r (pool.View.Behind), K that for a seat or
 // for KV, the longer one: what those before it leave (pool.View.Seat, Room), and for KV also what is to be expected with so
 // much in use (knee.Memory). u*P is the request's own prefill: with m = 1 their sum is its time to first token.
 //
 // A cache miss also delays those behind. m prices that of the prefill, by the mean of V*P + Q over the mean work of a request
-// (knee.Miss); mK that of the memory, of which a miss takes more, by the mean wait for KV over the mean KV time of a request.
+// (knee.Miss), for interactive requests without the replicas that hold bulk and without the work of bulk: nobody but bulk
+// queues behind that. mK that of the memory, of which a miss takes more, by the mean wait for KV over the mean KV time of a request.
 // A miss takes no more of a seat. s is
 // the request's own KV time, for how long it would take all of the replica's KV: (u + out)/KV * out*D. Idle, TTFT decides;
-// as backlog grows, or memory gets scarce, affinity hardens by itself. The small last term spreads long answers.
+// as backlog grows, or memory gets scarce, affinity hardens by itself. There is no weight in it (DESIGN.md 4 has those that were tried).
 package pick
 
 import (
@@ -23,10 +24,9 @@ import (
 )
 
 const (
-	// wOut is flat within 5x, by simulation (DESIGN.md 4).
-	wOut = 0.01
-	// HomeDiscount is what of its uncached tokens a request is not charged, at most, at its prefix's home, where the
-	// blocks are probably cached though this router has not seen it. 0.5 and 1 are worse beside other routers (DESIGN.md 4).
+	// HomeDiscount is what of its tokens that no replica is known to hold a request is not charged, at most, at its prefix's
+	// home, where they are probably cached though this router has not seen it. 0.5 and 1 are worse beside other routers
+	// (DESIGN.md 4).
 	HomeDiscount = 0.8
 	// downCost, in seconds, is more than any wait: replicas that fail come after all others, in their own order. For bulk,
 	// those that are kept free of it stand between, at half of it.
@@ -48,10 +48,12 @@ type Query struct {
 	Key      uint64  // names the home; any well-spread number for a chain without blocks
 	Home     int     // slot of the home; -1: none
 	Bulk     bool    // nobody waits for it
-	Discount float64 // what of its uncached tokens the home does not charge, 0 to 1
+	Owed     bool    // bulk that goes by the rule of any class
+	Discount float64 // what of the tokens that no replica is known to hold the home does not charge, 0 to 1
 	Rule     Rule
 
 	matches []Match
+	known   int32 // blocks that the replica holds that holds most of them
 }
 
 // Lookup matches the chain against each replica's index. It runs outside the critical section.
@@ -60,26 +62,28 @@ func (q *Query) Lookup(p *pool.Pool) {
 	if cap(q.matches) < n {
 		q.matches = make([]Match, n)
 	}
-	q.matches = q.matches[:n]
+	q.matches, q.known = q.matches[:n], 0
 	held := 0
 	for i, r := range p.Replicas {
 		v := r.Index.Version() // before the match: a change between the two is looked up again
 		held = r.Index.MatchNear(q.Chain, held)
 		q.matches[i] = Match{int32(held), v}
+		q.known = max(q.known, int32(held))
 	}
 }
 
 // Refresh looks up again where an index changed since. It waits for nobody: an index that is being written
 // keeps its old answer until the next time.
 func (q *Query) Refresh(p *pool.Pool) {
+	q.known = 0
 	for i, r := range p.Replicas {
-		v := r.Index.Version()
-		if v == q.matches[i].Version {
-			continue
+		m := &q.matches[i]
+		if v := r.Index.Version(); v != m.Version {
+			if n, ok := r.Index.TryMatch(q.Chain, int(m.Blocks)); ok {
+				*m = Match{int32(n), v}
+			}
 		}
-		if n, ok := r.Index.TryMatch(q.Chain, int(q.matches[i].Blocks)); ok {
-			q.matches[i] = Match{int32(n), v}
-		}
+		q.known = max(q.known, m.Blocks)
 	}
 }
 
@@ -96,7 +100,7 @@ type Choice struct {
 // Pool.Score for q.Key, the home first of all.
 func Best(now time.Time, p *pool.Pool, q *Query) Choice {
 	views, mean := p.Views(now)
-	m, mK := knee.Miss(mean/p.Own(), p.Work()), 1.0 // those of others queue behind a miss, too
+	m, mK := q.miss(p, mean), 1.0
 	first, second := -1, -1
 	var least, next float64
 	formula := !q.Rule.requests && !q.Rule.alone
@@ -112,7 +116,7 @@ func Best(now time.Time, p *pool.Pool, q *Query) Choice {
 		}
 		if views[i].Down {
 			c += downCost
-		} else if q.Bulk && views[i].NoBulk {
+		} else if q.Bulk && !q.Owed && views[i].NoBulk {
 			c += downCost / 2
 		}
 		switch {
@@ -133,6 +137,14 @@ func Best(now time.Time, p *pool.Pool, q *Query) Choice {
 	return choice
 }
 
+// miss is m. Those that other routers sent queue behind a miss, too.
+func (q *Query) miss(p *pool.Pool, mean pool.Delay) float64 {
+	if q.Bulk {
+		return knee.Miss(mean.All/p.Own(), p.Work())
+	}
+	return knee.Miss(mean.Interactive/p.Own(), p.InteractiveWork())
+}
+
 // await adds the expected wait for KV to each view's Room, and returns their mean, in seconds.
 func (q *Query) await(p *pool.Pool, views []pool.View) (mean float64) {
 	share, need := -1.0, knee.Need{}
@@ -151,7 +163,7 @@ func (q *Query) await(p *pool.Pool, views []pool.View) (mean float64) {
 // wherever it came first: it is the dearest instead.
 func (q *Query) cost(v *pool.View, r *pool.Replica, u, m, mK float64) float64 {
 	life := q.Output * v.Decode
-	c := v.Wait + v.Behind + v.Place() + u*v.Prefill*m + r.Share(u+q.Output)*life*(mK-1) + wOut*life
+	c := v.Wait + v.Behind + v.Place() + u*v.Prefill*m + r.Share(u+q.Output)*life*(mK-1)
 	if math.IsNaN(c) {
 		return math.Inf(1)
 	}
@@ -185,7 +197,7 @@ func (q *Query) priced(i int) float64 {
 		if q.Rule.sticky {
 			return u * (1 - HomeDiscount)
 		}
-		u *= 1 - q.Discount
+		u -= q.Discount * max(q.Prompt-float64(int(q.known)*chain.BlockTokens), 0)
 	}
 	return u
 }

@@ -114,9 +114,14 @@ func TestHomeDiscount(t *testing.T) {
 	if got := Best(epoch, p, q); got.First.Slot != away {
 		t.Error("a home is preferred to a replica that holds the prompt")
 	}
-	q.Home = -1
-	if got := Best(epoch, p, q); got.First.Slot != away {
-		t.Error("without a home the holder is not picked")
+	charge(p, epoch, away, 20_000)
+	if got := Best(epoch, p, q); got.First.Slot == q.Home {
+		t.Error("a busy home is preferred though all is known to be elsewhere")
+	}
+	p.Replicas[away].Index.Reset()
+	q.Lookup(p)
+	if got := Best(epoch, p, q); got.First.Slot != q.Home {
+		t.Error("what the holder lost still counts as known")
 	}
 }
 
@@ -174,6 +179,10 @@ func TestBulkKeepsToItsReplicas(t *testing.T) {
 	if got := Best(epoch, p, q); !slices.Contains(takes, got.First.Slot) {
 		t.Errorf("bulk goes to replica %d, one of %v that are kept free of it", got.First.Slot, free)
 	}
+	if q.Owed = true; !slices.Contains(free, Best(epoch, p, q).First.Slot) {
+		t.Error("bulk that is owed its share waits behind 50,000 tokens")
+	}
+	q.Owed = false
 	for _, slot := range takes {
 		p.Replicas[slot].Refuse(epoch)
 	}

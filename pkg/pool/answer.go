@@ -33,12 +33,11 @@ func (p *Pool) Observe(now time.Time, r *Replica, s Sample) {
 			p.answer.learn(n, min(tokens, n*r.kvTokens)) // none is longer than its memory
 		}
 	}
+	theirs, ran := r.foreign, r.ran
 	r.Observe(now, s)
+	p.theirs, p.ran = p.theirs+r.foreign-theirs, p.ran+r.ran-ran // whole numbers: the sums stay exact
 	if s.HasRunning && s.HasWaiting {
 		p.foreign.observe(len(p.Replicas), r.foreign, s.Running+s.Waiting)
 		r.Index.SetOthers(1/p.Own() - 1)
-		if r.bulkAll = 1; !p.alone() {
-			r.bulkAll = 1 / p.Own()
-		}
 	}
 }

@@ -2,22 +2,31 @@ package pool
 
 import (
 	"math"
+	"slices"
 	"time"
+
+	"github.com/weirproxy/weir/pkg/knee"
 )
 
-// What interactive requests feel of bulk is how many replicas hold bulk that is not yet prefilled: every one of
-// those makes a request that lands there wait. A share of the knee per replica says too little (DESIGN.md 4).
+// What interactive requests feel of bulk is how many replicas hold bulk that is not yet prefilled: they keep off those, and
+// wait for each other on the rest. A share of the knee per replica says too little (DESIGN.md 4).
+//
+// An interactive request takes a replica for u*P + D seconds, its tokens and a step. While bulk comes, its lease is charged D as
+// tokens, D/P, beside its own, unless another waits there already, whose step it shares: u*P alone drains before the replica is
+// through, so that it looks free, and with few to choose from the next one waits there.
 
 const (
-	// bulkMemory is the time constant of the interactive load, seconds; bulkSpare the least load at which
-	// interactive requests count as present, and bulkWeight the replicas kept free of bulk for each unit of it.
-	// Simulated: 4 gives interactive p99 1.14x at 80 % of the leftover, 2 gives 1.35x at 90 %.
+	// bulkMemory is the time constant of the loads, seconds: shorter than people's habits change, longer than chance (30 is
+	// better under bursts, and keeps bulk off for longer after them, DESIGN.md 4). bulkSpare is the least load of a replica,
+	// half a percent of its time, at which requests of a sort count as present.
 	bulkMemory = 10.0
 	bulkSpare  = 0.005
-	bulkWeight = 4
+	// bulkTail is the share of interactive requests that bulk may let wait longer for each other than one of them
+	// takes: p99 is what is promised of them, and they wait for one other without bulk, to find their prefix.
+	bulkTail = 0.01
 )
 
-// load is the moving mean, over bulkMemory, of the interactive prefill seconds that arrive in a second.
+// load is the moving mean, over bulkMemory, of the seconds of a replica that arrive in a second.
 type load struct {
 	rate float64
 	at   time.Time
@@ -31,7 +40,7 @@ func (l *load) read(now time.Time) float64 {
 	return l.rate * math.Exp(-max(now.Sub(l.at).Seconds(), 0)/bulkMemory)
 }
 
-// add counts seconds of prefill at now.
+// add counts seconds of a replica at now.
 func (l *load) add(now time.Time, seconds float64) {
 	l.rate = l.read(now) + seconds/bulkMemory
 	if now.After(l.at) {
@@ -39,19 +48,31 @@ func (l *load) add(now time.Time, seconds float64) {
 	}
 }
 
-// BulkReplicas is k: how many replicas may hold bulk that is not yet prefilled, at least one, and all while no
-// interactive request comes. With N replicas and the interactive prefill load rhoI of each:
-//
-//	k = clamp(floor(N - 1 - 4*rhoI*N), 1, N-1);  k = N when rhoI < 0.005
-//
-// Others that send to the pool are taken to send as much interactive work for each request as this router does.
-func (p *Pool) BulkReplicas(now time.Time) int {
-	n := float64(len(p.Replicas))
-	rate := p.interactive.read(now) / p.Own() // rhoI*N
-	if rate < bulkSpare*n {
-		return len(p.Replicas)
+// maxLoads is the most interactive load that so many of n replicas take, all but one at most, by their number.
+func maxLoads(n int) []float64 {
+	all := make([]float64, n)
+	for c := 1; c < n; c++ {
+		all[c] = knee.MaxLoad(c, bulkTail)
 	}
-	return int(max(min(math.Floor(n-1-bulkWeight*rate), n-1), 1))
+	return all
+}
+
+// BulkReplicas is k: how many replicas may hold bulk that is not yet prefilled, at least one, and all while no
+// interactive request comes. With N replicas and an interactive load of rhoI on each:
+//
+//	k = N - c,  c >= 1 the least with ErlangC(c, rhoI*N) * exp(-(c - rhoI*N)) <= 0.01;  k = N when rhoI < 0.005
+//
+// The c that are left to interactive requests serve them as M/M/c, where at most one of a hundred waits longer than one of
+// them takes (knee.MaxLoad). Others that send to the pool are taken to send as much interactive work for each request as
+// this router does.
+func (p *Pool) BulkReplicas(now time.Time) int {
+	n := len(p.Replicas)
+	load := p.interactive.read(now) / p.Own()
+	if load < bulkSpare*float64(n) {
+		return n
+	}
+	left, _ := slices.BinarySearch(p.maxLoads, load)
+	return max(n-max(left, 1), 1)
 }
 
 // BulkGrows returns how long from now BulkReplicas takes to pass n, less than N, if no interactive request comes.
@@ -59,21 +80,31 @@ func (p *Pool) BulkGrows(now time.Time, n int) time.Duration {
 	if p.BulkReplicas(now) > n {
 		return 0
 	}
-	all := float64(len(p.Replicas))
-	target := max((all-2-float64(n))/bulkWeight, bulkSpare*all) * p.Own()
+	all := len(p.Replicas)
+	target := max(p.maxLoads[all-1-n], bulkSpare*float64(all)) * p.Own()
 	return time.Duration(bulkMemory * math.Log(p.interactive.read(now)/target) * float64(time.Second))
+}
+
+// bulkComes reports whether bulk counts as present.
+func (p *Pool) bulkComes(now time.Time) bool {
+	return p.bulk.read(now) >= bulkSpare*float64(len(p.Replicas))
 }
 
 // BulkElsewhere is how many replicas but r hold bulk that is not yet prefilled.
 func (p *Pool) BulkElsewhere(now time.Time, r *Replica) (n int) {
 	for _, other := range p.Replicas {
-		if other != r && other.bulk > 0 {
+		if other != r && other.bulk > 0 && !other.health.failing() { // what a replica that fails holds makes nobody wait
 			if other.advance(now); other.bulk > 0 {
 				n++
 			}
 		}
 	}
 	return n
+}
+
+// holdsBulk reports whether of r's bulk something is not yet prefilled when that much of its backlog is left.
+func (r *Replica) holdsBulk(backlog float64) bool {
+	return r.bulk > 0 && r.bulkAhead() > r.backlog-backlog
 }
 
 // HoldsBulk reports whether r held bulk that was not yet prefilled at its last event; BulkElsewhere brings it up to now.
@@ -93,6 +124,16 @@ func (p *Pool) BulkDrains(now time.Time, r *Replica) (d time.Duration, ok bool) 
 		}
 	}
 	return d, ok
+}
+
+// ownStep is the tokens of the step that a request takes which comes at now; 0 if one waits whose step it shares. The oldest
+// of the backlog is being computed.
+func (r *Replica) ownStep(now time.Time) float64 {
+	r.advance(now)
+	if r.oldest != r.newest {
+		return 0
+	}
+	return r.decode / r.prefill
 }
 
 // bulkAhead is the tokens until the last bulk in the backlog is prefilled.

@@ -29,14 +29,12 @@ func TestBulkReplicas(t *testing.T) {
 		{1, 0, 1}, {1, 0.004, 1}, {1, 0.5, 1}, {1, 3, 1},
 		{2, 0, 2}, {2, 0.0099, 2}, {2, 0.0101, 1}, {2, 0.9, 1}, {2, 5, 1},
 		{8, 0, 8}, {8, 0.039, 8}, // under 0.005 of each
-		{8, 0.041, 6},  // floor(7-0.164)
-		{8, 0.2501, 5}, // floor(7-1.0004)
-		{8, 0.2499, 6},
-		{8, 0.8, 3},    // rhoI 0.1, as 15 requests a second of 2,000 tokens: 3.8
-		{8, 1.25, 2},   // floor(7-5)
-		{8, 1.5001, 1}, // floor(0.9996)
-		{8, 2, 1}, {8, 100, 1},
-		{512, 0, 512}, {512, 10, 471},
+		{8, 0.041, 6}, // one replica takes 0.0265 alone
+		{8, 0.3, 6}, {8, 0.4, 5}, {8, 0.8, 5},
+		{8, 1.2, 4}, // about 15 requests a second of 2,000 tokens, half of them cached, on 32B
+		{8, 3.3, 2}, // 40 of them
+		{8, 4.2, 1}, {8, 7, 1}, {8, 100, 1},
+		{512, 0, 512}, {512, 10, 498}, {512, 500, 7}, {512, 511, 1},
 	} {
 		p := newBulkPool(c.n, plain)
 		p.rate(at(0), c.rate)
@@ -49,8 +47,8 @@ func TestBulkReplicas(t *testing.T) {
 	}
 }
 
-// Ten requests a second of 800 tokens at 100 us are a load of 0.8; only interactive ones count; without any the load
-// falls by e in ten seconds, and k follows.
+// Ten requests a second of 800 tokens at 200 us with a step of 10 ms each are a load of 1.7; only interactive ones count;
+// without any the load falls by e in ten seconds, and k follows.
 func TestInteractiveLoad(t *testing.T) {
 	cfg := plain
 	cfg.Seats = 1 << 20
@@ -64,13 +62,13 @@ func TestInteractiveLoad(t *testing.T) {
 		a.Release(at(now), true)
 		b.Release(at(now), true)
 	}
-	if got := p.interactive.read(at(now)); math.Abs(got-0.8) > 0.01 {
-		t.Errorf("load %v, want 0.8", got)
+	if got := p.interactive.read(at(now)); math.Abs(got-1.7) > 0.02 {
+		t.Errorf("load %v, want 1.7", got)
 	}
 	for _, c := range []struct {
 		after float64
 		want  int
-	}{{0, 3}, {5, 5}, {20, 6}, {29, 6}, {31, 8}} { // 0.8*exp(-3) is 0.0398
+	}{{0, 3}, {1, 4}, {8, 5}, {25, 6}, {37, 6}, {38, 8}} { // 1.7*exp(-3.75) is 0.04
 		if got := p.BulkReplicas(at(now + c.after)); got != c.want {
 			t.Errorf("k is %d %v s after the last, want %d", got, c.after, c.want)
 		}
@@ -141,6 +139,36 @@ func TestBulkDrains(t *testing.T) {
 	wants(60, 0, 1, -1)
 }
 
+// arrived is bulk of so many seconds.
+type arrived struct {
+	at      time.Time
+	seconds float64
+}
+
+// step is the tokens that a request takes beside its own: of a step, if it is interactive, bulk of 0.005 s a second came for
+// each replica of four in the mean of the last ten seconds, and none waits whose step it shares.
+func (s *slowReplica) step(now time.Time, q Load, bulks *[]arrived) float64 {
+	token := s.cfg.PerPromptToken.Seconds()
+	if q.Bulk {
+		*bulks = append(*bulks, arrived{now, q.Uncached * token})
+		return 0
+	}
+	s.advance(now)
+	load, waiting := 0.0, 0
+	for _, b := range *bulks {
+		load += b.seconds / 10 * math.Exp(-now.Sub(b.at).Seconds()/10)
+	}
+	for _, l := range s.live {
+		if l.left > 0 {
+			waiting++
+		}
+	}
+	if load < 0.005*4 || waiting > 1 {
+		return 0
+	}
+	return s.decode() / s.prefill()
+}
+
 // unprefilled counts the replicas that hold bulk; sure is false when floats may say otherwise of one.
 func unprefilled(now time.Time, all []*slowReplica) (n int, sure bool) {
 	sure = true
@@ -183,6 +211,7 @@ func TestBulkAgreesWithSlowSums(t *testing.T) {
 			slow[i] = &slowReplica{cfg: cfg, tokens: -1, kv: -1}
 		}
 		live := make([][]pair, n)
+		var bulks []arrived
 		now := epoch
 		for step := range 400 {
 			now = now.Add(time.Duration(rng.ExpFloat64() * 1e8 * float64(rng.IntN(4))))
@@ -191,9 +220,11 @@ func TestBulkAgreesWithSlowSums(t *testing.T) {
 			case k < 5 && len(live[i]) < 12:
 				q := Load{Prompt: 1 + 20_000*rng.Float64(), Output: 1000 * rng.Float64(), Bulk: rng.IntN(2) == 0}
 				q.Uncached = max(1, q.Prompt*rng.Float64())
-				l := &Lease{}
+				l, step := &Lease{}, slow[i].step(now, q, &bulks)
 				p.Charge(now, l, p.Replicas[i], q)
-				live[i] = append(live[i], pair{l, slow[i].charge(now, q)})
+				s := slow[i].charge(now, q)
+				s.left += step
+				live[i] = append(live[i], pair{l, s})
 			case k < 9 && len(live[i]) > 0:
 				j, answered := rng.IntN(len(live[i])), rng.IntN(2) == 0
 				live[i][j].fast.Release(now, answered)

@@ -52,7 +52,8 @@ func (p *Pool) Own() float64 {
 // meet notes how many requests of others the replica runs, by a sample that tells.
 func (r *Replica) meet(s Sample) {
 	if s.HasRunning && s.HasWaiting {
-		r.foreign = max(s.Running+s.Waiting-float64(r.most), 0)
+		r.ran = s.Running + s.Waiting
+		r.foreign = max(r.ran-float64(r.most), 0)
 		r.met = s.At
 	}
 	r.most = r.leases

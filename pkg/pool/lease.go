@@ -8,6 +8,8 @@ type Load struct {
 	Uncached float64 // u: of the prompt that the replica must compute, at least one
 	Output   float64 // out: of the answer, expected
 	Bulk     bool    // nobody waits for it
+
+	beside float64 // what it adds to V beside its uncached tokens (package comment)
 }
 
 // Lease is the load of one request on one replica, until it is released. It belongs to the Replica, not to
@@ -17,7 +19,7 @@ type Lease struct {
 	Load    Load
 
 	live         bool
-	left         float64 // of Load.Uncached: has not drained
+	left         float64 // of Load.Uncached and what is beside it: has not drained
 	older, newer *Lease  // neighbours in the replica's backlog while left > 0
 	gauges       int     // Replica.gauges when it was charged
 }
@@ -76,11 +78,7 @@ func (l *Lease) Release(now time.Time, answered bool) {
 
 // push makes l the newest of the backlog.
 func (r *Replica) push(l *Lease) {
-	l.left = l.Load.Uncached
-	if l.Load.Bulk {
-		l.left *= r.bulkAll
-	}
-	if l.left <= 0 {
+	if l.left = l.Load.Uncached + l.Load.beside; l.left <= 0 {
 		return
 	}
 	r.backlog += l.left

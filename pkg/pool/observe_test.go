@@ -134,7 +134,7 @@ func TestStats(t *testing.T) {
 		return string(b)
 	}
 	const idle = `{"endpoint":"10.0.0.1:8000","leases":0,"foreign":0,"pending_tokens":0,"backlog_tokens":0,"wait_seconds":0,` +
-		`"tau_seconds":0.5,"kv":0,"kv_tokens":64000,"below_knee":true,"down":false,"index_pinned_blocks":0,"scrape":`
+		`"tau_seconds":0.5,"kv":0,"kv_tokens":64000,"below_knee":true,"down":false,"failing":false,"index_pinned_blocks":0,"scrape":`
 	if got := text(0); got != idle+`null}` {
 		t.Errorf("never scraped: %s", got)
 	}

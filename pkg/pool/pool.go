@@ -3,7 +3,10 @@
 // A replica's backlog V, the uncached prompt tokens ahead of a new request, is a fluid: a Lease adds its
 // tokens u, and between events V drains at 1/P (package knee), the oldest lease first:
 //
-//	V = sum over live leases of what of u has not drained
+//	V = sum over live leases of what of u + beside has not drained
+//
+// beside is D/P of an interactive request while bulk comes, the step that it takes (bulk.go), and u*(1/own - 1) of bulk while
+// others send to the pool, as theirs comes with it (shared.go); else nothing.
 //
 // Each lease knows its own rest, so that leases that end early, in any order, take back exactly that.
 //
@@ -37,14 +40,17 @@ type Pool struct {
 	queue      []queued
 	queues     bool // somebody is in queue
 
-	answer      answer
-	foreign     foreign
-	work        mean // Umean, of u*p over requests, seconds
-	kvTime      mean // of their KV times
-	interactive load // of requests that are not bulk
-	bulk        load // of those that are
-	bulkWork    mean // of their u*p, seconds
-	bulkRanks   []int
+	answer          answer
+	foreign         foreign
+	theirs, ran     float64 // requests of others, and all, that the replicas ran when each last told
+	work            mean    // Umean, of u*p over requests, seconds
+	interactiveWork mean    // the same of those that are not bulk
+	kvTime          mean    // of their KV times
+	interactive     load    // of requests that are not bulk
+	bulk            load    // of those that are
+	bulkWork        mean    // of their u*p, seconds
+	bulkRanks       []int
+	maxLoads        []float64 // the interactive load that so many replicas take, in replicas
 }
 
 // New returns a pool of idle replicas with empty caches. cfg is valid; endpoints are canonical (package
@@ -55,7 +61,7 @@ func New(name string, endpoints []string, cfg Config) *Pool {
 	for i, e := range endpoints {
 		r := &Replica{
 			Endpoint: e, Slot: i, rates: cfg.Rates(), kvTokens: float64(blocks * chain.BlockTokens), seats: cfg.Seats,
-			bulkAll: 1, Index: prefix.NewIndex(blocks), memory: knee.MemoryWith(0),
+			Index: prefix.NewIndex(blocks), memory: knee.MemoryWith(0),
 		}
 		r.pace(time.Time{})
 		p.Replicas = append(p.Replicas, r)
@@ -63,7 +69,7 @@ func New(name string, endpoints []string, cfg Config) *Pool {
 		p.byEndpoint[e] = r
 	}
 	p.answer.bits.Store(math.Float64bits(float64(cfg.OutputTokens)))
-	p.bulkRanks = bulkRanks(p.ids)
+	p.bulkRanks, p.maxLoads = bulkRanks(p.ids), maxLoads(len(endpoints))
 	p.views, p.queue = make([]View, len(endpoints)), make([]queued, len(endpoints))
 	return p
 }
@@ -85,6 +91,9 @@ const workGain = 0.01
 
 // Work is Umean: the moving mean of a request's own prefill time, in seconds; 0 before the first request.
 func (p *Pool) Work() float64 { return float64(p.work) }
+
+// InteractiveWork is the same of requests that are not bulk.
+func (p *Pool) InteractiveWork() float64 { return float64(p.interactiveWork) }
 
 // KVTime is the moving mean of the time for which a request would take all KV of a replica, in seconds: the share that
 // it needs times its life there; 0 before the first request.
@@ -108,8 +117,15 @@ func (p *Pool) Charge(now time.Time, l *Lease, r *Replica, q Load) {
 	if q.Bulk {
 		p.bulk.add(now, own)
 		p.bulkWork.add(own)
+		if !p.alone() {
+			q.beside = q.Uncached * (1/p.Own() - 1)
+		}
 	} else {
-		p.interactive.add(now, own)
+		p.interactiveWork.add(own)
+		p.interactive.add(now, q.Uncached*r.prefill+r.decode)
+		if p.bulkComes(now) {
+			q.beside = r.ownStep(now)
+		}
 	}
 	r.charge(now, l, q)
 }
@@ -148,9 +164,9 @@ type Replica struct {
 	promised float64 // and the expected tokens of their answers
 	gauges   int     // KV gauges seen
 
-	bulkAll float64   // bulk requests that come for each one of weir's
 	most    int       // leases that were live at once since the last scrape
-	foreign float64   // requests of others, as of met
+	ran     float64   // requests that it ran, as of met
+	foreign float64   // those of others among them
 	met     time.Time // the last sample that told of them; zero: none
 	each    float64   // tokens that a live lease held on average when the last one came
 
@@ -170,8 +186,8 @@ func (r *Replica) advance(now time.Time) {
 	n := r.drainedBy(now)
 	r.at = now
 	r.backlog -= n
-	for l := r.oldest; l != nil && n > 0; l = r.oldest {
-		if l.left > n {
+	for l := r.oldest; l != nil && (n > 0 || r.backlog <= 0); l = r.oldest {
+		if l.left > n && r.backlog > 0 { // an empty backlog holds nobody, whatever rounding left of them
 			l.left -= n
 			return
 		}

@@ -24,8 +24,9 @@ const aloneOwn = 0.9
 // bulkKey is any number on which all routers agree: it names the order.
 const bulkKey = 0x62756c6b
 
-// alone reports whether nobody else sends to the pool, or too little to matter for bulk.
-func (p *Pool) alone() bool { return p.Own() > aloneOwn }
+// alone reports whether nobody else sends to the pool, or too little to matter for bulk. Own remembers others for some
+// seconds after they left; what the replicas ran when each last told shows it at once.
+func (p *Pool) alone() bool { return p.Own() > aloneOwn || p.theirs <= (1-aloneOwn)*p.ran }
 
 // bulkRanks is each slot's place in the order in which replicas take bulk.
 func bulkRanks(ids []uint64) []int {
@@ -42,14 +43,18 @@ func bulkRanks(ids []uint64) []int {
 	return ranks
 }
 
-// share enters into the views what the bulk of others means.
+// share enters into the views what the bulk of others means. While all that take bulk fail, no replica is kept free of it.
 func (p *Pool) share(now time.Time) {
 	k := p.BulkReplicas(now)
 	busy := min(p.bulk.read(now)/p.Own()/float64(k), 1)
 	least := busy * float64(p.bulkWork)
+	taken := false
+	for i, rank := range p.bulkRanks {
+		taken = taken || rank < k && !p.Replicas[i].health.failing()
+	}
 	for i, rank := range p.bulkRanks {
 		v := &p.views[i]
-		v.NoBulk = rank >= k
+		v.NoBulk = taken && rank >= k
 		if rank <= k {
 			v.Behind += max(least-v.Wait, 0)
 		}

@@ -78,7 +78,7 @@ type View struct {
 	Decode  float64     // D: seconds of a step without prefill
 	Prefill float64     // P: seconds per uncached token
 	Wait    float64     // V*P, seconds
-	Behind  float64     // seconds that those who wait for it add (Queue)
+	Behind  float64     // seconds that those who wait for it add (Queue), and bulk of others that is to be expected (share)
 	Seat    float64     // seconds until a seat is free behind them
 	Room    float64     // seconds until KV is
 	Tau     float64     // the knee's backlog, seconds
@@ -116,20 +116,30 @@ func (r *Replica) view(now time.Time, v *View) {
 	v.Down, v.NoBulk = r.health.failing() && r.down(now), false
 }
 
-// Views returns each replica's load at now, by slot, with Behind, Seat, Room and NoBulk, and the mean of their prefill waits in seconds.
-// The next call uses the memory again.
-func (p *Pool) Views(now time.Time) (views []View, wait float64) {
+// Delay is the mean over replicas of their prefill waits, in seconds: what a cache miss delays.
+type Delay struct {
+	All         float64
+	Interactive float64 // with those that hold bulk to be prefilled as zero: interactive requests do not queue behind that
+}
+
+// Views returns each replica's load at now, by slot, with Behind, Seat, Room and NoBulk, and the mean of their waits. The
+// next call uses the memory again.
+func (p *Pool) Views(now time.Time) (views []View, mean Delay) {
 	for i, r := range p.Replicas {
 		v, q := &p.views[i], &p.queue[i]
 		r.view(now, v)
 		v.Behind = q.tokens * v.Prefill
 		v.Seat, v.Room = r.placeWait(q.requests, v.Used)
-		wait += v.Wait + v.Behind
+		mean.All += v.Wait + v.Behind
+		if !r.holdsBulk(v.Backlog) {
+			mean.Interactive += v.Wait + v.Behind
+		}
 	}
 	if !p.alone() {
 		p.share(now)
 	}
-	return p.views, wait / float64(max(len(p.views), 1))
+	n := float64(max(len(p.views), 1))
+	return p.views, Delay{mean.All / n, mean.Interactive / n}
 }
 
 // kv is the share of usable KV in use, and that with the answers to come. With a fresh gauge: the gauge and what was sent
@@ -193,7 +203,8 @@ type Stats struct {
 	KV            float64 `json:"kv"`
 	KVTokens      float64 `json:"kv_tokens"`
 	Below         bool    `json:"below_knee"`
-	Down          bool    `json:"down"`
+	Down          bool    `json:"down"`    // not to be picked now
+	Failing       bool    `json:"failing"` // until an answer or its counters show that it works
 	IndexPinned   int     `json:"index_pinned_blocks"`
 	Scrape        *Scrape `json:"scrape"` // null: never scraped
 }
@@ -212,7 +223,7 @@ func (r *Replica) Stats(now time.Time) Stats {
 	v := r.View(now)
 	s := Stats{
 		Endpoint: r.Endpoint, Leases: r.leases, Foreign: r.foreign, BacklogTokens: v.Backlog, PendingTokens: v.Backlog + r.output,
-		WaitSeconds: v.Wait, TauSeconds: v.Tau, KV: v.KV, KVTokens: r.kvTokens, Below: v.Below(), Down: v.Down, IndexPinned: r.Index.Pinned(),
+		WaitSeconds: v.Wait, TauSeconds: v.Tau, KV: v.KV, KVTokens: r.kvTokens, Below: v.Below(), Down: v.Down, Failing: r.health.failing(), IndexPinned: r.Index.Pinned(),
 	}
 	if r.sampled {
 		age := now.Sub(r.sample.At)

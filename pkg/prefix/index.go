@@ -67,7 +67,8 @@ func (x *Index) Pinned() int { return int(x.pinned.Load()) }
 func (x *Index) Match(c chain.Chain) int { return x.MatchNear(c, 0) }
 
 // MatchNear is Match for a caller that has a guess: of many replicas most hold as much of a prompt as the one before, and then
-// two lookups do. Each is a miss of the CPU's cache where there are hundreds of indexes.
+// two lookups do. Each is a miss of the CPU's cache where there are hundreds of indexes. Any guess is allowed, below 0 and above
+// len(c) too, and none changes the answer.
 func (x *Index) MatchNear(c chain.Chain, guess int) int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -179,7 +180,7 @@ func (x *Index) Unpin(c chain.Chain, p Pins, answered bool) {
 		p.anonymous = 0
 	}
 	for range p.anonymous {
-		i, ok := x.takeLocked() // never fails: it takes the place that was reserved
+		i, ok := x.takeLocked() // fails only after a Resize that shrank: else the place that was reserved is free
 		if !ok {
 			break
 		}
@@ -243,78 +244,4 @@ func (x *Index) Reset() {
 	x.resets++
 	x.pinned.Store(0)
 	x.version.Add(1)
-}
-
-// Resize makes x the model of a cache of capacity blocks, at least one, evicting what does not fit. Pinned blocks stay until
-// their requests end.
-func (x *Index) Resize(capacity int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.capacity = max(capacity, 1)
-	x.fitLocked()
-}
-
-// fitLocked evicts what is over a capacity that shrank.
-func (x *Index) fitLocked() {
-	for x.usedLocked() > x.capacity && x.evictLocked() {
-	}
-}
-
-// usedLocked is the blocks that are taken, pinned or not.
-func (x *Index) usedLocked() int { return len(x.slots) - len(x.free) + x.reserved }
-
-// roomLocked makes room for one block more, evicting if it must; false when all are pinned.
-func (x *Index) roomLocked() bool {
-	return x.usedLocked() < x.capacity || x.usedLocked() == x.capacity && x.evictLocked()
-}
-
-// evictLocked drops the least recently used block; false when all are pinned.
-func (x *Index) evictLocked() bool {
-	i := x.oldest
-	if i == none {
-		return false
-	}
-	x.unlinkLocked(i)
-	x.dropLocked(i)
-	return true
-}
-
-// takeLocked returns a free slot.
-func (x *Index) takeLocked() (int32, bool) {
-	if !x.roomLocked() {
-		return none, false
-	}
-	if n := len(x.free); n > 0 {
-		i := x.free[n-1]
-		x.free = x.free[:n-1]
-		return i, true
-	}
-	x.slots = append(x.slots, block{})
-	return int32(len(x.slots) - 1), true
-}
-
-// pushLocked makes slot i the most recently used.
-func (x *Index) pushLocked(i int32) {
-	x.slots[i].prev, x.slots[i].next = x.newest, none
-	if x.newest == none {
-		x.oldest = i
-	} else {
-		x.slots[x.newest].next = i
-	}
-	x.newest = i
-}
-
-// unlinkLocked takes slot i out of the LRU list.
-func (x *Index) unlinkLocked(i int32) {
-	b := &x.slots[i]
-	if b.prev == none {
-		x.oldest = b.next
-	} else {
-		x.slots[b.prev].next = b.next
-	}
-	if b.next == none {
-		x.newest = b.prev
-	} else {
-		x.slots[b.next].prev = b.prev
-	}
 }

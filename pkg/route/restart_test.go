@@ -54,6 +54,7 @@ func TestInstancesPlaceAlike(t *testing.T) {
 				same++
 			}
 		}
+		// All agree today. One in twenty may differ: how deep a prompt's home is named goes by what an instance has seen.
 		if same < len(want)*95/100 {
 			t.Errorf("an instance with order %d agrees on %d of %d", order, same, len(want))
 		}

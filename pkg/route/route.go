@@ -177,8 +177,8 @@ func (r *Router) locate(now time.Time, d *Decision, session string) {
 	d.query.Lookup(r.pool)
 }
 
-// homeDiscount is what of its uncached tokens a request is not charged at its home, as they may be cached there: this router
-// knows only what it sent itself.
+// homeDiscount is what of the tokens that it has not seen a request is not charged at its home, as they may be cached there:
+// this router knows only what it sent itself.
 func (r *Router) homeDiscount(now time.Time, d *Decision) float64 {
 	switch home := d.query.Home; {
 	case home < 0:
@@ -216,7 +216,7 @@ func (r *Router) best(now time.Time, t *gate.Ticket) (*pool.Replica, pool.View) 
 	if t.State() == gate.Held {
 		d.query.Refresh(r.pool)
 	}
-	d.query.Bulk = t.Bulk()
+	d.query.Bulk, d.query.Owed = t.Bulk(), t.Owed()
 	d.Choice = pick.Best(now, r.pool, &d.query)
 	t.Work = d.Choice.Load.Uncached
 	t.Need = d.Choice.First.Share(d.Choice.Load.Uncached + d.Choice.Load.Output)

@@ -127,6 +127,8 @@ func TestSpreadForgetsChurn(t *testing.T) {
 			same++
 		}
 	}
+	// Of 5,000, 2 go elsewhere, one of them as its first block shares a cell of the popularity sketch with a prompt that came often
+	// in those days. 5 may.
 	if same < len(slots)*999/1000 {
 		t.Errorf("%d of %d go where a fresh router sends them", same, len(slots))
 	}

@@ -141,7 +141,8 @@ func count(families map[string]*dto.MetricFamily, names []string) (sum float64, 
 	return sum, true
 }
 
-// size is the tokens of KV of all engines together, from the labels of their series.
+// size is the tokens of KV of all engines together, from the labels of their series. It is unknown where one engine tells
+// none, and above maxCount.
 func size(families map[string]*dto.MetricFamily) (sum float64, ok bool) {
 	all := series(families, caches)
 	for _, m := range all {

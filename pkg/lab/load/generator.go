@@ -47,7 +47,7 @@ type Generator struct {
 	speed  float64
 	client *http.Client
 
-	sent, begun, done, failed atomic.Int64
+	sent, settled, done, failed atomic.Int64
 }
 
 // New returns a generator for the API at url, such as http://127.0.0.1:10000, whose model time runs speed
@@ -64,8 +64,9 @@ func (g *Generator) Progress() (sent, done, failed int) {
 	return int(g.sent.Load()), int(g.done.Load()), int(g.failed.Load())
 }
 
-// Begun returns how many answers have begun: their requests' First is known, even if they are cut from now on.
-func (g *Generator) Begun() int { return int(g.begun.Load()) }
+// Settled returns how many requests have an answer that has begun, or are over without, each counted once: their First
+// does not change any more, even if they are cut from now on.
+func (g *Generator) Settled() int { return int(g.settled.Load()) }
 
 // Run sends each arrival at its time, whatever became of the others, and returns when all are over, the
 // results in the order of the arrivals, which must be ordered by At. When ctx ends, requests under way and

@@ -144,8 +144,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestBegunKnowsTheFirstToken cuts answers that have begun and do not end: when each began stays known.
-func TestBegunKnowsTheFirstToken(t *testing.T) {
+// TestSettledKnowsTheFirstToken cuts answers that have begun and do not end: when each began stays known.
+func TestSettledKnowsTheFirstToken(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		begin, _, _ := strings.Cut(answerText, `data: {"choices":[],"usage"`)
 		fmt.Fprint(w, begin)
@@ -156,7 +156,7 @@ func TestBegunKnowsTheFirstToken(t *testing.T) {
 	defer cut()
 	g := New(url, 1)
 	go func() {
-		for g.Begun() < 2 && ctx.Err() == nil {
+		for g.Settled() < 2 && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 		cut()
@@ -166,7 +166,45 @@ func TestBegunKnowsTheFirstToken(t *testing.T) {
 			t.Errorf("result %d: first text at %v, end at %v: %v", i, r.First, r.Total, r.Err)
 		}
 	}
-	if g.Begun() != 2 {
-		t.Errorf("%d have begun", g.Begun())
+	if g.Settled() != 2 {
+		t.Errorf("%d have begun", g.Settled())
+	}
+}
+
+// TestSettledCountsOnce: an answer that begins and then breaks off, and one that is refused, are one each, and a request
+// that has got nothing yet is none.
+func TestSettledCountsOnce(t *testing.T) {
+	open := make(chan struct{})
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/broken":
+			begin, _, _ := strings.Cut(answerText, `data: {"choices":[],"usage"`)
+			fmt.Fprint(w, begin)
+		case "/refused":
+			w.WriteHeader(http.StatusTooManyRequests)
+		case "/late":
+			select {
+			case <-open:
+			case <-r.Context().Done():
+			}
+			fmt.Fprint(w, answerText)
+		}
+	})
+	ctx := limited(t)
+	g := New(url, 1)
+	before := -1
+	go func() {
+		defer close(open)
+		for _, over, _ := g.Progress(); over < 2 && ctx.Err() == nil; _, over, _ = g.Progress() {
+			time.Sleep(time.Millisecond)
+		}
+		before = g.Settled()
+	}()
+	results := g.Run(ctx, []Arrival{{Path: "/broken"}, {Path: "/refused"}, {Path: "/late"}})
+	if <-open; before != 2 || g.Settled() != 3 {
+		t.Errorf("%d have begun or are over with one waiting, %d at the end: want 2 and 3", before, g.Settled())
+	}
+	if results[0].First == 0 || results[0].Err == nil || results[2].Err != nil {
+		t.Errorf("%+v", results)
 	}
 }

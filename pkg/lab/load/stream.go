@@ -35,13 +35,15 @@ func (g *Generator) do(ctx context.Context, a *Arrival, intended time.Time) Resu
 		defer mu.Unlock()
 		r.Late = since()
 	}}
+	settle := sync.OnceFunc(func() { g.settled.Add(1) })
 	resp, err := g.send(httptrace.WithClientTrace(ctx, trace), a)
 	if err == nil {
 		err = r.read(resp, func() {
 			r.First = since()
-			g.begun.Add(1)
+			settle()
 		})
 	}
+	settle()
 	r.Total = since()
 	mu.Lock()
 	defer mu.Unlock()

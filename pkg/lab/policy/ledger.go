@@ -55,11 +55,19 @@ func (l *ledger) n() int { return len(l.live) }
 // matched is the blocks of c that the replica in a slot holds.
 func (l *ledger) matched(c *Call, slot int) int {
 	if l.index == nil {
-		for range l.n() {
+		for i := range l.n() {
 			l.index = append(l.index, prefix.NewIndex(l.env.Profile.KVTokens/chain.BlockTokens))
+			l.resize(i)
 		}
 	}
 	return l.index[slot].Match(c.Chain())
+}
+
+// resize has the model of a slot's cache be of the size that its scrapes tell, once they do.
+func (l *ledger) resize(slot int) {
+	if blocks := l.scrape[slot].KVBlocks; blocks > 0 && l.index != nil {
+		l.index[slot].Resize(blocks * step.BlockTokens / chain.BlockTokens)
+	}
 }
 
 // uncached is the tokens of c's prompt that the replica in a slot must compute, at least one.
@@ -160,5 +168,6 @@ func (r *immediate) Refuse(_ time.Duration, slot int) { r.down[slot] = true }
 
 func (r *immediate) Observe(_ time.Duration, slot int, s step.Stats) bool {
 	r.scrape[slot], r.down[slot] = s, false
+	r.resize(slot)
 	return false
 }

@@ -22,6 +22,7 @@ type oracle struct {
 	ahead   [][]waiting // on each replica, those whose answer has not begun, by arrival
 	context []float64   // tokens that the open requests of each hold on average
 	work    float64     // mean prefill seconds of a request
+	others  float64     // and of one that is not bulk
 	kvTime  float64     // mean of their KV times
 }
 
@@ -31,11 +32,8 @@ type waiting struct {
 	uncached float64
 }
 
-// The weight and the gain are package pick's and package pool's.
-const (
-	outWeight = 0.01
-	workGain  = 0.01
-)
+// workGain is package pool's.
+const workGain = 0.01
 
 func newOracle(e Env) *oracle {
 	n := len(e.Replicas)
@@ -45,7 +43,11 @@ func newOracle(e Env) *oracle {
 }
 
 // look is one replica as it is.
-type look struct{ wait, place, prefill, decode, uncached, share float64 }
+type look struct {
+	wait, place, prefill, decode, uncached, share float64
+
+	bulk bool // some of it waits there
+}
 
 // rates are a replica's own, at the speed at which it runs now.
 func rates(r *step.Replica) knee.Rates {
@@ -55,18 +57,24 @@ func rates(r *step.Replica) knee.Rates {
 }
 
 func (o *oracle) pick(_ time.Duration, c *Call) int {
-	looks, mean, place := make([]look, o.n()), 0.0, 0.0
+	looks, all, others, place := make([]look, o.n()), 0.0, 0.0, 0.0
 	out := float64(c.Req.Output)
 	for i, r := range o.env.Replicas {
 		v := o.look(c, i, r)
 		looks[i] = v
-		mean += v.wait / float64(o.n())
+		all += v.wait / float64(o.n())
+		if !v.bulk {
+			others += v.wait / float64(o.n())
+		}
 		place += v.place / float64(o.n())
 	}
-	m, mK := knee.Miss(mean, o.work), knee.Miss(place, o.kvTime)
+	m, mK := knee.Miss(others, o.others), knee.Miss(place, o.kvTime)
+	if isBulk(c) {
+		m = knee.Miss(all, o.work)
+	}
 	slot := o.least(func(i int) float64 {
 		v := &looks[i]
-		return v.wait + v.place + v.uncached*v.prefill*m + v.share*out*v.decode*(mK-1) + outWeight*out*v.decode
+		return v.wait + v.place + v.uncached*v.prefill*m + v.share*out*v.decode*(mK-1)
 	})
 	o.note(c, slot, &looks[slot])
 	return slot
@@ -76,6 +84,7 @@ func (o *oracle) look(c *Call, slot int, r *step.Replica) (v look) {
 	st := r.Stats()
 	var backlog, coming float64
 	for _, w := range o.ahead[slot] {
+		v.bulk = v.bulk || isBulk(w.call)
 		left, ok := w.call.Seq.Left()
 		if !ok { // not yet admitted
 			backlog += w.uncached
@@ -105,6 +114,9 @@ func (o *oracle) note(c *Call, slot int, v *look) {
 		*mean += workGain * (of - *mean)
 	}
 	learn(&o.work, v.uncached*o.price.Token)
+	if !isBulk(c) {
+		learn(&o.others, v.uncached*o.price.Token)
+	}
 	learn(&o.kvTime, v.share*float64(c.Req.Output)*v.decode)
 	o.ahead[slot] = append(o.ahead[slot], waiting{c, v.uncached})
 	o.context[slot] += held(c)
@@ -121,6 +133,9 @@ func (o *oracle) Retry(now time.Duration, c *Call) bool {
 	o.context[c.Slot] += held(c)
 	return ok
 }
+
+// isBulk reports whether the call is of the bulk class that weir comes with.
+func isBulk(c *Call) bool { return c.Req.Class == "bulk" }
 
 // held is the tokens that a call holds on average.
 func held(c *Call) float64 { return float64(c.Req.Prompt) + float64(c.Req.Output)/2 }

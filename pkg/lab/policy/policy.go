@@ -84,6 +84,7 @@ type Env struct {
 	Profile  step.Profile    // what routers are told that each replica is
 	Replicas []*step.Replica // the truth, which only the oracle looks at; the rest count them
 	Seed     uint64
+	Names    uint64 // from which replicas are named, and so where homes are: alike for all routers of a run
 }
 
 // makers makes the router of each policy but weir.

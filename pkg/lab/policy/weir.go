@@ -31,7 +31,7 @@ func newWeir(env Env, lines []string) (*weir, error) {
 	}
 	r := &weir{}
 	for i := range env.Replicas {
-		r.endpoints = append(r.endpoints, fmt.Sprintf("10.0.%d.%d:8000", i/250, i%250+1))
+		r.endpoints = append(r.endpoints, fmt.Sprintf("10.%d.%d.%d:8000", env.Names%256, i/250, i%250+1))
 	}
 	r.Router = route.New(cfg, pool.New("sim", r.endpoints, poolConfig(env.Profile)))
 	return r, nil

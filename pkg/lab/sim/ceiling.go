@@ -16,7 +16,7 @@ type ceiling struct {
 }
 
 func newCeiling(cfg Config) ceiling {
-	blocks := 0
+	blocks := 0 // not those of KVTokens: what is left of a replica's tokens after its whole blocks holds nothing
 	for i := range cfg.Replicas {
 		blocks += cfg.profile(i).KVTokens / step.BlockTokens
 	}

@@ -166,7 +166,7 @@ func (d *done) add(o done) {
 
 // newRouter makes the router at a place.
 func (s *Sim) newRouter(i int) error {
-	r, err := policy.New(s.cfg.Policy, policy.Env{Profile: s.cfg.Profile, Replicas: s.replicas, Seed: s.cfg.Seed*MaxRouters + uint64(i)})
+	r, err := policy.New(s.cfg.Policy, policy.Env{Profile: s.cfg.Profile, Replicas: s.replicas, Seed: s.cfg.Seed*MaxRouters + uint64(i), Names: s.cfg.Seed})
 	s.routers[i] = r
 	return err
 }

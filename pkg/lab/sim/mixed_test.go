@@ -10,11 +10,11 @@ import (
 	"github.com/weirproxy/weir/pkg/lab/workload"
 )
 
-// mixed is four replicas of two profiles, by turns, of three sizes.
+// mixed is four replicas of two profiles and three sizes.
 func mixed(t *testing.T, name string, seed uint64) Config {
 	cfg := config(name, seed)
-	cfg.Each = []step.Profile{profile(t, "8B"), profile(t, "32B"), profile(t, "8B")}
-	for i, kv := range []int{60_000, 30_000, 15_000} {
+	cfg.Each = []step.Profile{profile(t, "8B"), profile(t, "32B"), profile(t, "8B"), profile(t, "8B")}
+	for i, kv := range []int{60_000, 30_000, 15_000, 60_000} {
 		cfg.Each[i].KVTokens = kv
 	}
 	return cfg

@@ -32,6 +32,7 @@ type Result struct {
 	Figures
 	Classes map[string]Figures
 
+	AllHits     float64       // HitRate of the whole run, warm-up included
 	Skew        float64       // the most work that one replica had, over the mean; 1: all alike
 	Lasted      time.Duration // until the last answer
 	OutputRate  float64       // answer tokens per second of that, warm-up included
@@ -171,6 +172,7 @@ func (r *run) result() *Result {
 		res.Classes[name] = r.classes[name].figures(from, to)
 	}
 	res.Figures = res.all.figures(from, to)
+	res.AllHits = over(float64(r.total.cached), float64(r.total.prompt))
 	res.OutputRate = over(float64(r.total.output), res.Lasted.Seconds())
 	if r.warm == nil { // nothing was measured
 		r.warm = r.begun

@@ -53,6 +53,15 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+// TestAllHits: they are those of the run without a warm-up, whose first requests miss.
+func TestAllHits(t *testing.T) {
+	_, whole := mustRun(t, config("weir", 1), newGroups(1, 10, 300), Span{})
+	_, warm := mustRun(t, config("weir", 1), newGroups(1, 10, 300), Span{Warmup: 10 * time.Second})
+	if warm.AllHits != whole.HitRate || whole.AllHits != whole.HitRate || warm.HitRate <= warm.AllHits {
+		t.Errorf("hits of all %v and %v, want %v; after the warm-up %v", whole.AllHits, warm.AllHits, whole.HitRate, warm.HitRate)
+	}
+}
+
 // TestTogether: two runs together are as if of one.
 func TestTogether(t *testing.T) {
 	s, a := mustRun(t, config("weir", 1), newGroups(1, 10, 100), Span{})

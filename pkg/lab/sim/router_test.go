@@ -230,6 +230,7 @@ func TestNewRefuses(t *testing.T) {
 	for says, spoil := range map[string]func(*Config){
 		"0 replicas":   func(c *Config) { c.Replicas = 0 },
 		"513 replicas": func(c *Config) { c.Replicas = 513 },
+		"3 profiles":   func(c *Config) { c.Each = []step.Profile{c.Profile, c.Profile, c.Profile} },
 		"5 routers":    func(c *Config) { c.Routers = 5 },
 		"no policy":    func(c *Config) { c.Policy = "best" },
 		"gauges":       func(c *Config) { c.Stale = -1 },

@@ -32,6 +32,7 @@ type run struct {
 type totals struct {
 	arrived, answered, late, refused, lost int
 	prompt, output                         int64 // tokens of the answered, and what the lost had got
+	cached                                 int64 // of these prompts' tokens
 }
 
 func newRun(s *Sim, src workload.Source, span Span) *run {
@@ -143,6 +144,7 @@ func (r *run) lost(j *job) {
 	if j.Seq.Generated > 0 {
 		r.total.prompt += int64(j.Req.Prompt)
 		r.total.output += int64(j.Seq.Generated)
+		r.total.cached += int64(j.Seq.Cached)
 	}
 	r.follow(j, r.sim.now)
 }
@@ -165,6 +167,7 @@ func (r *run) answered(j *job, end time.Duration) {
 	r.total.answered++
 	r.total.prompt += int64(j.Req.Prompt)
 	r.total.output += int64(j.Req.Output)
+	r.total.cached += int64(j.Seq.Cached)
 	r.ended = end
 	c := r.class(j)
 	c.ends = append(c.ends, ending{end, j.Seq.First-j.at <= deadlines[className(j)]})

@@ -23,7 +23,7 @@ const (
 // Config is one simulated deployment.
 type Config struct {
 	Profile  step.Profile   // what routers are told that each replica is
-	Each     []step.Profile // what replicas are: the first, the second, and over and over; none: Profile, all
+	Each     []step.Profile // what each replica is, as many as Replicas; none: Profile, all
 	Replicas int            // 1 to MaxReplicas
 	Routers  int            // 1 to MaxRouters, each with a state of its own
 	Policy   string
@@ -37,7 +37,7 @@ func (c *Config) profile(place int) step.Profile {
 	if len(c.Each) == 0 {
 		return c.Profile
 	}
-	return c.Each[place%len(c.Each)]
+	return c.Each[place]
 }
 
 // KVTokens is the tokens of KV memory of all replicas together.
@@ -84,21 +84,32 @@ type scrape struct {
 	refused bool // nobody listens there
 }
 
+// validate reports the first thing that no deployment can be.
+func (c *Config) validate() error {
+	if c.Replicas < 1 || c.Replicas > MaxReplicas {
+		return fmt.Errorf("sim: %d replicas is not 1 to %d", c.Replicas, MaxReplicas)
+	}
+	if len(c.Each) != 0 && len(c.Each) != c.Replicas {
+		return fmt.Errorf("sim: %d profiles for %d replicas", len(c.Each), c.Replicas)
+	}
+	if c.Routers < 1 || c.Routers > MaxRouters {
+		return fmt.Errorf("sim: %d routers is not 1 to %d", c.Routers, MaxRouters)
+	}
+	if c.Stale < 0 {
+		return fmt.Errorf("sim: gauges cannot be %v old", c.Stale)
+	}
+	for _, e := range c.Events {
+		if err := c.check(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // New makes idle replicas with empty caches, and routers that have seen nothing.
 func New(cfg Config) (*Sim, error) {
-	if cfg.Replicas < 1 || cfg.Replicas > MaxReplicas {
-		return nil, fmt.Errorf("sim: %d replicas is not 1 to %d", cfg.Replicas, MaxReplicas)
-	}
-	if cfg.Routers < 1 || cfg.Routers > MaxRouters {
-		return nil, fmt.Errorf("sim: %d routers is not 1 to %d", cfg.Routers, MaxRouters)
-	}
-	if cfg.Stale < 0 {
-		return nil, fmt.Errorf("sim: gauges cannot be %v old", cfg.Stale)
-	}
-	for _, e := range cfg.Events {
-		if err := cfg.check(e); err != nil {
-			return nil, err
-		}
+	if err := cfg.validate(); err != nil {
+		return nil, err
 	}
 	s := &Sim{
 		fates: make([]fate, cfg.Replicas), routers: make([]policy.Router, cfg.Routers), events: slices.Clone(cfg.Events),

@@ -53,11 +53,17 @@ func (p *Profile) StepTime(running, context, prefill int) time.Duration {
 	return p.Base + time.Duration(running)*p.PerSeq + time.Duration(context)*p.PerContext + time.Duration(prefill)*p.PerPrefill
 }
 
+// maxKVTokens bounds the memory that a simulated replica takes, some bytes for each: 100 times a GPU's.
+const maxKVTokens = 1 << 26
+
 // Validate reports everything that makes a profile unusable.
 func (p *Profile) Validate() error {
 	var errs []error
 	if p.KVTokens < BlockTokens {
 		errs = append(errs, fmt.Errorf("step: KV of %d tokens is less than a block of %d", p.KVTokens, BlockTokens))
+	}
+	if p.KVTokens > maxKVTokens {
+		errs = append(errs, fmt.Errorf("step: KV of %d tokens is more than %d, the most that is simulated", p.KVTokens, maxKVTokens))
 	}
 	if p.MaxSeqs < 1 {
 		errs = append(errs, fmt.Errorf("step: max sequences %d is less than 1", p.MaxSeqs))
