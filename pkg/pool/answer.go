@@ -27,15 +27,12 @@ func (p *Pool) Output() float64 { return p.answer.tokens() }
 
 // Observe takes a scrape of r, one of the pool's replicas.
 func (p *Pool) Observe(now time.Time, r *Replica, s Sample) {
-	if last := r.sample; s.HasAnswers && last.HasAnswers {
-		n, tokens := s.Answers-last.Answers, s.AnswerTokens-last.AnswerTokens
-		if n > 0 && tokens >= n { // less: the replica restarted between the two
-			p.answer.learn(n, min(tokens, n*r.kvTokens)) // none is longer than its memory
-		}
-	}
 	theirs, ran := r.foreign, r.ran
 	r.Observe(now, s)
 	p.theirs, p.ran = p.theirs+r.foreign-theirs, p.ran+r.ran-ran // whole numbers: the sums stay exact
+	if d := r.lately.answers; d.Has && d.Sum >= d.Count {        // less: no answer is empty
+		p.answer.learn(d.Count, min(d.Sum, d.Count*r.kvTokens)) // none is longer than its memory
+	}
 	if s.HasRunning && s.HasWaiting {
 		p.foreign.observe(len(p.Replicas), r.foreign, s.Running+s.Waiting)
 		r.Index.SetOthers(1/p.Own() - 1)

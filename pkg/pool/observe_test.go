@@ -7,38 +7,6 @@ import (
 	"github.com/weirproxy/weir/pkg/chain"
 )
 
-func TestCounterThatGoesBackIsARestart(t *testing.T) {
-	c := chain.Chain{1, 2, 3}
-	for _, s := range []struct {
-		name    string
-		samples []Sample
-		reset   bool
-	}{
-		{"first", []Sample{{Tokens: 500, HasTokens: true}}, false},
-		{"same", []Sample{{Tokens: 500, HasTokens: true}, {Tokens: 500, HasTokens: true}}, false},
-		{"grows", []Sample{{Tokens: 500, HasTokens: true}, {Tokens: 501, HasTokens: true}}, false},
-		{"back", []Sample{{Tokens: 500, HasTokens: true}, {Tokens: 499, HasTokens: true}}, true},
-		{"back to zero", []Sample{{Tokens: 500, HasTokens: true}, {HasTokens: true}}, true},
-		{"missing is not zero", []Sample{{Tokens: 500, HasTokens: true}, {}}, false},
-		{"back behind a gap", []Sample{{Tokens: 500, HasTokens: true}, {}, {Tokens: 100, HasTokens: true}}, true},
-		{"on behind a gap", []Sample{{Tokens: 500, HasTokens: true}, {}, {Tokens: 600, HasTokens: true}}, false},
-	} {
-		r := New("p", []string{"a"}, plain).Replicas[0]
-		r.Index.Pin(c, 0)
-		for i, sample := range s.samples {
-			sample.At = at(float64(i))
-			r.Observe(sample.At, sample)
-		}
-		want := 3
-		if s.reset {
-			want = 0
-		}
-		if got := r.Index.Match(c); got != want {
-			t.Errorf("%s: %d blocks held, want %d", s.name, got, want)
-		}
-	}
-}
-
 // A hung replica whose counter comes and goes shows no progress.
 func TestGapInTheCounterIsNoProgress(t *testing.T) {
 	r := New("p", []string{"a"}, plain).Replicas[0]
@@ -134,15 +102,16 @@ func TestStats(t *testing.T) {
 		return string(b)
 	}
 	const idle = `{"endpoint":"10.0.0.1:8000","leases":0,"foreign":0,"pending_tokens":0,"backlog_tokens":0,"wait_seconds":0,` +
-		`"tau_seconds":0.5,"kv":0,"kv_tokens":64000,"below_knee":true,"down":false,"failing":false,"index_pinned_blocks":0,"scrape":`
+		`"tau_seconds":0.5,"kv":0,"kv_tokens":64000,"below_knee":true,"down":false,"failing":false,"index_pinned_blocks":0,"restarts":0,"scrape":`
+	const none = `"started":null,"ttft_seconds":null,"inter_token_seconds":null,"queue_seconds":null,"hit_share":null,"preemptions":null}}`
 	if got := text(0); got != idle+`null}` {
 		t.Errorf("never scraped: %s", got)
 	}
 	r.Observe(at(1), Sample{At: at(1), Waiting: 3, HasWaiting: true, Running: 9})
-	if got, want := text(2), idle+`{"age_seconds":1,"stale":false,"running":null,"waiting":3,"kv":null}}`; got != want {
+	if got, want := text(2), idle+`{"age_seconds":1,"stale":false,"running":null,"waiting":3,"kv":null,`+none; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got, want := text(4), idle+`{"age_seconds":3,"stale":true,"running":null,"waiting":3,"kv":null}}`; got != want {
+	if got, want := text(4), idle+`{"age_seconds":3,"stale":true,"running":null,"waiting":3,"kv":null,`+none; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	var l Lease

@@ -170,12 +170,14 @@ type Replica struct {
 	met     time.Time // the last sample that told of them; zero: none
 	each    float64   // tokens that a live lease held on average when the last one came
 
-	sample  Sample
-	sampled bool
-	known   bool        // a token counter was read
-	total   float64     // tokens of all that weir sent before that
-	cold    atomic.Bool // it had computed nothing else then
-	counted time.Time   // of the last sample with a token counter; zero: none
+	sample   Sample
+	sampled  bool
+	known    bool        // a token counter was read, or a restart seen
+	total    float64     // tokens of all that weir sent before that
+	cold     atomic.Bool // it had computed nothing else then
+	counted  time.Time   // of the last sample with a token counter; zero: none
+	lately   counts      // between the last two samples
+	restarts int
 }
 
 // advance drains the backlog up to now. now never runs backwards past the last event.

@@ -7,67 +7,6 @@ import (
 	"github.com/weirproxy/weir/pkg/knee"
 )
 
-// Sample is what one scrape of a replica's metrics told. A field that was missing or no finite number has
-// its Has flag unset: unknown, never zero.
-type Sample struct {
-	At         time.Time // when the answer arrived
-	Running    float64
-	HasRunning bool
-	Waiting    float64
-	HasWaiting bool
-	KV         float64 // share of the KV cache in use, 0 to 1
-	HasKV      bool
-	KVTokens   float64 // that the KV cache holds, above 0
-	HasSize    bool
-	Tokens     float64 // prompt and generated tokens so far: a counter
-	HasTokens  bool
-
-	Answers      float64 // requests finished so far, and the tokens of their answers: counters
-	AnswerTokens float64
-	HasAnswers   bool
-}
-
-// Stale is the age at which a gauge stops being believed: three scrapes of one second.
-const Stale = 3 * time.Second
-
-// Observe takes a scrape. Gauges never overwrite the load that weir counts itself.
-func (r *Replica) Observe(now time.Time, s Sample) {
-	r.advance(now)
-	r.health.listens(now)
-	if s.HasTokens {
-		r.counted = s.At
-		if !r.known {
-			r.known = true
-			r.cold.Store(s.Tokens <= r.total)
-		}
-	}
-	switch last := r.sample; {
-	case !s.HasTokens: // the last counter stays known: a gap hides neither a restart nor a stall
-		s.Tokens, s.HasTokens = last.Tokens, last.HasTokens
-	case last.HasTokens && s.Tokens < last.Tokens:
-		r.Index.Reset() // the counter went back: the replica restarted, and its cache is gone
-		r.cold.Store(true)
-		r.progress(now)
-	case !last.HasTokens || s.Tokens > last.Tokens:
-		r.progress(now)
-	case r.Stalled(now):
-		r.takeOut(now)
-	}
-	if last := r.sample; !s.HasAnswers {
-		s.Answers, s.AnswerTokens, s.HasAnswers = last.Answers, last.AnswerTokens, last.HasAnswers
-	}
-	if s.HasSize {
-		r.resize(s.KVTokens)
-	}
-	if s.HasKV {
-		r.fresh, r.promised = 0, 0
-		r.gauges++
-	}
-	r.meet(s)
-	r.sample, r.sampled = s, true
-	r.pace(now)
-}
-
 // Cold reports whether the replica had computed nothing but what weir sent when weir first read its counters, or has
 // restarted since: what weir's index does not know is not cached. Safe outside the critical section.
 func (r *Replica) Cold() bool { return r.cold.Load() }
@@ -206,16 +145,8 @@ type Stats struct {
 	Down          bool    `json:"down"`    // not to be picked now
 	Failing       bool    `json:"failing"` // until an answer or its counters show that it works
 	IndexPinned   int     `json:"index_pinned_blocks"`
-	Scrape        *Scrape `json:"scrape"` // null: never scraped
-}
-
-// Scrape is the last scrape of a replica. A gauge that was missing is null.
-type Scrape struct {
-	AgeSeconds float64  `json:"age_seconds"`
-	Stale      bool     `json:"stale"`
-	Running    *float64 `json:"running"`
-	Waiting    *float64 `json:"waiting"`
-	KV         *float64 `json:"kv"`
+	Restarts      int     `json:"restarts"` // that weir has seen
+	Scrape        *Scrape `json:"scrape"`   // null: never scraped
 }
 
 // Stats describes the replica at now.
@@ -223,21 +154,10 @@ func (r *Replica) Stats(now time.Time) Stats {
 	v := r.View(now)
 	s := Stats{
 		Endpoint: r.Endpoint, Leases: r.leases, Foreign: r.foreign, BacklogTokens: v.Backlog, PendingTokens: v.Backlog + r.output,
-		WaitSeconds: v.Wait, TauSeconds: v.Tau, KV: v.KV, KVTokens: r.kvTokens, Below: v.Below(), Down: v.Down, Failing: r.health.failing(), IndexPinned: r.Index.Pinned(),
+		WaitSeconds: v.Wait, TauSeconds: v.Tau, KV: v.KV, KVTokens: r.kvTokens, Below: v.Below(), Down: v.Down, Failing: r.health.failing(), IndexPinned: r.Index.Pinned(), Restarts: r.restarts,
 	}
 	if r.sampled {
-		age := now.Sub(r.sample.At)
-		s.Scrape = &Scrape{AgeSeconds: age.Seconds(), Stale: age >= Stale}
-		s.Scrape.Running = known(r.sample.Running, r.sample.HasRunning)
-		s.Scrape.Waiting = known(r.sample.Waiting, r.sample.HasWaiting)
-		s.Scrape.KV = known(r.sample.KV, r.sample.HasKV)
+		s.Scrape = r.scrape(now)
 	}
 	return s
-}
-
-func known(v float64, has bool) *float64 {
-	if !has {
-		return nil
-	}
-	return &v
 }

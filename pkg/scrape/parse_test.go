@@ -16,9 +16,11 @@ const (
 	om   = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 )
 
-func recording(tb testing.TB) string {
+func recording(tb testing.TB) string { return read(tb, "vllm-0.32.0-metrics.txt") }
+
+func read(tb testing.TB, name string) string {
 	tb.Helper()
-	b, err := os.ReadFile("testdata/vllm-0.32.0-metrics.txt")
+	b, err := os.ReadFile("testdata/" + name)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -52,9 +54,15 @@ func TestParseReadsTheRecording(t *testing.T) {
 		Running: 3, HasRunning: true, Waiting: 7, HasWaiting: true, KV: 0.25, HasKV: true, KVTokens: 1_048_576, HasSize: true,
 		Tokens: 32108 + 48, HasTokens: true, // as recorded
 		Answers: 6, AnswerTokens: 48, HasAnswers: true,
+		TTFT: pool.Summary{Count: 6, Sum: 0.8165397644042969, Has: true}, InterToken: pool.Summary{Count: 42, Sum: 0.07420214199919428, Has: true},
+		Queue: pool.Summary{Count: 6, Sum: 0.00011926899969694205, Has: true}, Hits: pool.Summary{Count: 32108, Has: true},
+		HasPreemptions: true, Started: 1795969538.9, HasStarted: true,
 	}
 	if err != nil || got != want {
 		t.Errorf("Parse = %+v, %v; want %+v", got, err, want)
+	}
+	if again, err := Parse(strings.NewReader(page+"# EOF\n"), om); err != nil || again != want {
+		t.Errorf("as OpenMetrics %+v, %v; want %+v", again, err, want)
 	}
 }
 
@@ -178,7 +186,10 @@ func TestParseFormats(t *testing.T) {
 		"labels are broken":     {"vllm:num_requests_running{=} 2\n", text, false},
 		"empty":                 {"", text, false},
 		"only comments":         {"# HELP vllm:num_requests_running r\n", text, false},
+		"a name with _":         {"vllm_num_requests_running 2\n", text, true},
+		"another's name":        {"my_vllm_num_requests_running 2\n", text, false},
 		"another program's":     {"up 1\n", text, false},
+		"another, that started": {"process_start_time_seconds 1795969538\n", text, false},
 		"HTML":                  {"<html>\n" + line + "\n</html>\n", "text/html; charset=utf-8", false},
 		"HTML that says text":   {"<html><body>It works</body></html>\n", text, false},
 		"protobuf":              {line + "\n", "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily", false},
@@ -214,6 +225,8 @@ func TestParseBoundsThePage(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(recording(f)), false)
+	f.Add([]byte(read(f, "sglang-0.5.23-metrics.txt")), false)
+	f.Add([]byte("process_start_time_seconds 1e300\nsglang:num_queue_reqs{priority=\"\",tp_rank=\"0\"} 1\nsglang:num_queue_reqs{priority=\"1\"} 2\n"), false)
 	f.Add([]byte("vllm:kv_cache_usage_perc{engine=\"0\"} NaN\nvllm:num_requests_running{a=\"\\\"}\"} 1e308 7 # {} 1\n# EOF\n"), true)
 	f.Add([]byte("vllm:prompt_tokens_total 1\r\nvllm:generation_tokens{} +Inf\r\n"), false)
 	f.Fuzz(func(t *testing.T, page []byte, openMetrics bool) {
@@ -229,7 +242,9 @@ func FuzzParse(f *testing.F) {
 			value float64
 			has   bool
 			most  float64
-		}{{s.Running, s.HasRunning, maxCount}, {s.Waiting, s.HasWaiting, maxCount}, {s.KV, s.HasKV, 1}, {s.Tokens, s.HasTokens, 2 * maxCount}} {
+		}{{s.Running, s.HasRunning, maxCount}, {s.Waiting, s.HasWaiting, maxCount}, {s.KV, s.HasKV, 1}, {s.Tokens, s.HasTokens, 2 * maxCount},
+			{s.TTFT.Count, s.TTFT.Has, maxCount}, {s.TTFT.Sum, s.TTFT.Has, maxCount}, {s.Hits.Count, s.Hits.Has, maxCount}, {s.Hits.Sum, s.Hits.Has, maxCount},
+			{s.Preemptions, s.HasPreemptions, maxCount}, {s.Started, s.HasStarted, maxStart}, {s.KVTokens, s.HasSize, maxCount}} {
 			if math.IsNaN(v.value) || v.value < 0 || v.value > v.most || !v.has && v.value != 0 {
 				t.Errorf("a value out of range: %+v", s)
 			}

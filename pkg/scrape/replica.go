@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -25,8 +26,10 @@ type replica struct {
 
 	scrapes, failures atomic.Uint64
 
-	failed int      // scrapes that failed in a row
-	lacks  []string // series that were missing once, and logged
+	failed int       // scrapes that failed in a row
+	warned bool      // of that
+	told   time.Time // when it last was; zero: never
+	lacks  []string  // series that were missing once, and logged
 }
 
 // run scrapes until ctx ends. The pace is kept from the start of one scrape to the start of the next.
@@ -60,8 +63,8 @@ func (r *replica) scrape(ctx context.Context) (pool.Sample, error) {
 	if err != nil {
 		return pool.Sample{}, err
 	}
-	// Text alone: Python's prometheus_client, which vLLM uses, answers in OpenMetrics whenever that is named,
-	// whatever its weight, and OpenMetrics tells nothing more here.
+	// Text alone: Python's prometheus_client, which vLLM and SGLang use, answers in OpenMetrics whenever that is named,
+	// whatever its weight, and OpenMetrics tells nothing more here. What comes as OpenMetrics all the same is read.
 	req.Header.Set("Accept", "text/plain;version=0.0.4")
 	req.Header.Set("User-Agent", "weir")
 	resp, err := r.client.Do(req)
@@ -76,23 +79,24 @@ func (r *replica) scrape(ctx context.Context) (pool.Sample, error) {
 	return Parse(resp.Body, resp.Header.Get("Content-Type"))
 }
 
-// fail counts a failure. It is logged when it is the last that the gauges outlive.
+// fail counts a failure. It is logged from the last on that the gauges outlive, once, and once in Quiet.
 func (r *replica) fail(err error) {
 	r.failures.Add(1)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		r.Refused(time.Now()) // the API is served there too
 	}
 	r.failed++
-	if r.failed == failAfter {
-		r.log.Warn("replica metrics cannot be read: its gauges are unknown", "err", err)
+	if r.failed >= failAfter && !r.warned && (r.told.IsZero() || time.Since(r.told) >= Quiet) {
+		r.warned, r.told = true, time.Now()
+		r.log.Warn("replica metrics cannot be read: its gauges are unknown", "err", fmt.Sprintf("%.300s", err)) // may quote what it sent
 	}
 }
 
 func (r *replica) succeed(s pool.Sample) {
-	if r.failed >= failAfter {
+	if r.warned {
 		r.log.Info("replica metrics are read again", "failures", r.failed)
 	}
-	r.failed = 0
+	r.failed, r.warned = 0, false
 	now := time.Now()
 	s.At = now
 	r.Observe(now, s)
@@ -105,9 +109,9 @@ func (r *replica) warn(s pool.Sample) {
 	for _, f := range []struct {
 		has   bool
 		names []string
-	}{{s.HasRunning, running}, {s.HasWaiting, waiting}, {s.HasKV, kv}, {s.HasTokens, []string{prompts[0] + "+" + generation[0]}}} {
-		if !f.has && !slices.Contains(r.lacks, f.names[0]) {
-			lacks = append(lacks, f.names[0])
+	}{{s.HasRunning, running}, {s.HasWaiting, waiting}, {s.HasKV, kv}, {s.HasTokens, []string{prompts[0] + "+" + generation[0], realtime[0]}}} {
+		if name := strings.Join(f.names, "|"); !f.has && !slices.Contains(r.lacks, name) {
+			lacks = append(lacks, name)
 		}
 	}
 	if lacks != nil {

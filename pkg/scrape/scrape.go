@@ -1,17 +1,19 @@
 // Package scrape reads what replicas tell of themselves: GET http://endpoint/metrics once per interval, page
 // to pool.Sample.
 //
-//	Running, Waiting   sum of vllm:num_requests_running, vllm:num_requests_waiting over all series
-//	KV                 maximum of vllm:kv_cache_usage_perc, else of the older vllm:gpu_cache_usage_perc
-//	KVTokens           sum of kv_cache_size_tokens, else of num_gpu_blocks times block_size, labels of vllm:cache_config_info
-//	Tokens             vllm:prompt_tokens_total + vllm:generation_tokens_total, sums over all series; also
-//	                   without _total. Unknown unless both are there
-//	Answers,           vllm:request_generation_tokens_count and _sum, sums over all series. Unknown unless both
-//	AnswerTokens       are there
+//	Running, Waiting   requests in the batch and in the queue, sums over all series
+//	KV                 share of KV in use, maximum over all series
+//	KVTokens           kv_cache_size_tokens, else num_gpu_blocks times block_size, labels of vllm:cache_config_info, summed;
+//	                   sglang:max_total_num_tokens
+//	Tokens             prompt and generated tokens, sums; from vLLM unknown unless both are there
+//	Answers,           of the requests that ended; TTFT, InterToken, Queue and Hits likewise have a count and a sum over
+//	AnswerTokens       all series, and are unknown unless both are there
+//	Started            process_start_time_seconds, maximum
 //
-// Series differ by engine (data parallel), model and adapter; their order does not count. A field whose
-// series are missing, or of which one is NaN, infinite, negative, a share above 1 or a count above 2^53, is
-// unknown, never zero. A page that is not what it says it is changes nothing: the last Sample grows stale.
+// names.go has the names, of vLLM and of SGLang. Series differ by engine (data parallel), model and adapter; their order
+// does not count. Those that differ in tp_rank, pp_rank or moe_ep_rank alone are of one engine: the largest counts. A field
+// whose series are missing, or of which one is NaN, infinite, negative, a share above 1 or a count above 2^53, is unknown,
+// never zero. A page that is not what it says it is changes nothing: the last Sample grows stale.
 //
 // Pace: replicas start at random phases of the interval, so that their pages do not arrive at once. A scrape
 // may take 0.9 of the interval. A replica that fails is tried again at the usual pace until it has failed
@@ -34,6 +36,10 @@ const (
 	// Interval is the default pace: gauges that are older than a few seconds are of no use against queues that
 	// build up in one, and vLLM's page costs the replica some milliseconds.
 	Interval = time.Second
+
+	// Quiet is how long nothing is logged of a replica that comes and goes after it was said to fail: two lines in a
+	// minute from each are for people, and its counters tell the rest.
+	Quiet = time.Minute
 
 	failAfter = 3
 	maxPause  = 4
@@ -64,7 +70,7 @@ type Scraper struct {
 }
 
 // New returns a scraper of the targets at one pace. interval is positive. log gets at most one line when a
-// replica begins to fail, one when it is back, and one for each gauge that it lacks.
+// replica begins to fail and one when it is back, both once in Quiet, and one for each gauge that it lacks.
 func New(interval time.Duration, targets []Target, log *slog.Logger) *Scraper {
 	s := &Scraper{interval: interval, client: &http.Client{
 		Timeout: interval * 9 / 10,

@@ -207,7 +207,7 @@ func TestMissingSeriesWarnsOnce(t *testing.T) {
 		time.Sleep(18 * time.Second)
 		synctest.Wait()
 		l := log.all()
-		if len(l) != 2 || !strings.Contains(l[0], "series=[vllm:kv_cache_usage_perc]") {
+		if len(l) != 2 || !strings.Contains(l[0], "series=[vllm:kv_cache_usage_perc|vllm:gpu_cache_usage_perc|sglang:token_usage]") {
 			t.Errorf("log of two replicas without KV: %q", l)
 		}
 		time.Sleep(60 * time.Second)
