@@ -45,7 +45,7 @@ tail: build ## who waits for whom: first come against classes and deadlines, two
 bench-policy: build ## weir and every published rule in virtual time: README's table (FULL=1; with TRACES=DIR docs/policies.md too)
 	bin/weirlab bench-policy -readme README.md $(if $(FULL),-full $(if $(TRACES),-doc docs/policies.md)) $(if $(TRACES),-traces '$(TRACES)')
 
-targets: build ## what weir is to reach and what it reaches, in virtual time: docs/targets.md (8 minutes; TRACES=DIR)
+targets: build ## what weir is to reach and what it reaches, in virtual time: docs/targets.md (5 to 15 minutes; TRACES=DIR for W4)
 	bin/weirlab targets -doc docs/targets.md $(if $(TRACES),-traces '$(TRACES)')
 
 bench-real: build ## virtual time against Envoy + weir in real time: docs/realtime.md (15 minutes, alone on the machine)

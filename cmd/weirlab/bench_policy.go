@@ -72,8 +72,7 @@ func runBenchPolicy(ctx context.Context, args []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	var rows []simRow
-	err = runCells(ctx, cells, stderr, func(r []simRow) error { rows = append(rows, r...); return nil })
+	rows, err := allRows(ctx, cells, stderr)
 	if err != nil {
 		return err
 	}

@@ -73,8 +73,7 @@ func (l *lesson) run(ctx context.Context, stderr io.Writer, want func(simCell) b
 		return nil, err
 	}
 	cells = slices.DeleteFunc(cells, func(c simCell) bool { return !want(c) })
-	var rows []simRow
-	err = runCells(ctx, cells, stderr, func(r []simRow) error { rows = append(rows, r...); return nil })
+	rows, err := allRows(ctx, cells, stderr)
 	return group(rows), err
 }
 

@@ -80,6 +80,12 @@ func runCells(ctx context.Context, cells []simCell, stderr io.Writer, tell func(
 	})
 }
 
+// allRows runs the cells and returns their rows in order.
+func allRows(ctx context.Context, cells []simCell, stderr io.Writer) (rows []simRow, err error) {
+	err = runCells(ctx, cells, stderr, func(r []simRow) error { rows = append(rows, r...); return nil })
+	return rows, err
+}
+
 func simFlags(args []string, stderr io.Writer) (*simOptions, error) {
 	o := &simOptions{}
 	fs := flag.NewFlagSet("weirlab sim", flag.ContinueOnError)

@@ -134,7 +134,7 @@ func (m *measurer) run(o simOptions) *simGroups {
 	cells, err := o.cells()
 	var rows []simRow
 	if err == nil {
-		err = runCells(m.ctx, cells, m.stderr, func(r []simRow) error { rows = append(rows, r...); return nil })
+		rows, err = allRows(m.ctx, cells, m.stderr)
 	}
 	m.err = err
 	return group(rows)
@@ -184,7 +184,7 @@ func (g *simGroups) bestOf(policies []string, workload string, load float64, of 
 const targetsHead = `# What weir is to reach, and what it reaches
 
 Made by ` + "`make targets`" + `. Simulated: the code that serves, over step models of vLLM replicas in virtual time ([calibration](calibration.md)).
-Medians of 3 seeds, 5 minutes of arrivals each, of which the first (of W6 and W9, the first two) only fill the caches; traces whole. "x/y" is a ratio of TTFT means, or of p99 where it says so.
+Medians of 3 seeds where nothing else is said, 5 minutes of arrivals each, of which the first (of W6 and W9, the first two) only fill the caches; traces whole. "x/y" is a ratio of TTFT means, or of p99 where it says so.
 `
 
 // loads are a workload's own.

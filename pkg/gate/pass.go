@@ -194,7 +194,7 @@ func (g *Gate) wakeAt(t time.Time) {
 	}
 }
 
-// allDown reports whether all replicas fail, so that the rule that keeps off them is void.
+// allDown reports whether no replica is to be picked, so that the rule that keeps off those that fail is void (package pick).
 func allDown(views []pool.View) bool {
 	for i := range views {
 		if !views[i].Down {

@@ -7,8 +7,8 @@
 // much in use (knee.Memory). u*P is the request's own prefill: with m = 1 their sum is its time to first token.
 //
 // A cache miss also delays those behind. m prices that of the prefill, by the mean of V*P + Q over the mean work of a request
-// (knee.Miss), for interactive requests without the replicas that hold bulk and without the work of bulk: nobody but bulk
-// queues behind that. mK that of the memory, of which a miss takes more, by the mean wait for KV over the mean KV time of a request.
+// (knee.Miss); for interactive requests replicas that hold bulk count as zero, and the work is that of interactive ones, as
+// nobody but bulk queues behind bulk. mK that of the memory, of which a miss takes more, by the mean wait for KV over the mean KV time of a request.
 // A miss takes no more of a seat. s is
 // the request's own KV time, for how long it would take all of the replica's KV: (u + out)/KV * out*D. Idle, TTFT decides;
 // as backlog grows, or memory gets scarce, affinity hardens by itself. There is no weight in it (DESIGN.md 4 has those that were tried).

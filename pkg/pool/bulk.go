@@ -60,7 +60,7 @@ func maxLoads(n int) []float64 {
 // BulkReplicas is k: how many replicas may hold bulk that is not yet prefilled, at least one, and all while no
 // interactive request comes. With N replicas and an interactive load of rhoI on each:
 //
-//	k = N - c,  c >= 1 the least with ErlangC(c, rhoI*N) * exp(-(c - rhoI*N)) <= 0.01;  k = N when rhoI < 0.005
+//	k = max(N - c, 1),  c >= 1 the least with ErlangC(c, rhoI*N) * exp(-(c - rhoI*N)) <= 0.01;  k = N when rhoI < 0.005
 //
 // The c that are left to interactive requests serve them as M/M/c, where at most one of a hundred waits longer than one of
 // them takes (knee.MaxLoad). Others that send to the pool are taken to send as much interactive work for each request as

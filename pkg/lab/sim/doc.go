@@ -17,12 +17,12 @@
 //
 // Speed, in requests per second of one core's time, under weir at the busiest load of a workload (go test -bench Sim -cpu 1):
 //
-//	W3 25,000   W3-fresh 20,000   W6 23,000   W10 45,000   W7 and W7-1 8,000
-//	W5-19 46,000   W5-35 22,000   W5-47 18,000   W5-73 11,000
+//	W3 22,000   W3-fresh 17,000   W6 25,000   W10 42,000   W7 16,000   W7-1 20,000   W8 10,000
+//	W5-19 48,000   W5-35 26,000   W5-47 22,000   W5-73 14,000
 //
 // and of W5-35 (go test -bench Wide -cpu 1), at 4 requests/s for each replica:
 //
-//	4 replicas, 4 routers 15,000   512 replicas 4,000   512 replicas, 4 routers 3,300
+//	4 replicas, 4 routers 19,000   512 replicas 3,600   512 replicas, 4 routers 3,300
 //
 // Long prompts cost most: each of their blocks is looked up, entered and evicted in a replica and in weir's index. In a wide
 // pool it is the lookup in each replica's index, and there the misses of the CPU's cache.
