@@ -1,6 +1,7 @@
 package envoy_test
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -185,5 +186,35 @@ func TestStartReportsWhyEnvoyEnded(t *testing.T) {
 	_, err = envoy.Start(t.Context(), envoy.Options{Path: "/no/such/envoy", Dir: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "/no/such/envoy") {
 		t.Errorf("Start = %v, want the path in the error", err)
+	}
+}
+
+// TestFreePortsStayHeld: a port is given to one user only, in this process or another, and is free for TCP.
+func TestFreePortsStayHeld(t *testing.T) {
+	seen := map[int]bool{}
+	for range 50 {
+		ports, err := envoy.FreePorts(4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, port := range ports {
+			if seen[port] {
+				t.Fatalf("port %d comes twice", port)
+			}
+			seen[port] = true
+		}
+	}
+	for port := range seen {
+		addr := fmt.Sprintf("127.0.0.1:%d", port)
+		if c, err := net.ListenPacket("udp", addr); err == nil { // what another process would ask
+			c.Close()
+			t.Errorf("port %d is not held", port)
+		}
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Errorf("port %d: %v", port, err)
+			continue
+		}
+		l.Close()
 	}
 }

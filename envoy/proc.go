@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -183,20 +184,36 @@ const (
 	portTries   = 1000
 )
 
-// FreePorts returns n different TCP ports on 127.0.0.1 that were free a moment ago. Another process may take one
-// before its user binds it.
+// held keeps each port that FreePorts gave from others who ask for one, in whatever process, until this one ends: by a
+// UDP socket, which leaves the TCP port free.
+var held struct {
+	sync.Mutex
+	conns []net.PacketConn
+}
+
+// FreePorts returns n different TCP ports on 127.0.0.1 that are free, and that no other call returns while this process
+// runs. A process that does not ask here may still take one before its user binds it.
 func FreePorts(n int) ([]int, error) {
+	held.Lock()
+	defer held.Unlock()
 	var ports []int
 	for range portTries {
 		if len(ports) == n {
 			return ports, nil
 		}
 		port := lowestPort + rand.IntN(highestPort-lowestPort+1)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		addr := fmt.Sprintf("127.0.0.1:%d", port)
+		conn, err := net.ListenPacket("udp", addr)
 		if err != nil {
 			continue
 		}
-		defer l.Close() // at the end, so that no port comes twice
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			conn.Close()
+			continue
+		}
+		l.Close()
+		held.conns = append(held.conns, conn)
 		ports = append(ports, port)
 	}
 	return nil, fmt.Errorf("no %d free ports from %d to %d", n, lowestPort, highestPort)
