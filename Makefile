@@ -15,7 +15,7 @@ NEED_CC := command -v $${CC:-gcc} >/dev/null || { zig=$$(.ci/pypi ziglang 0.15.2
 	export CGO_ENABLED=1 CC="$$zig cc" ZIG_GLOBAL_CACHE_DIR=$(CURDIR)/.tools/zig-cache; }
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint envoys demo tail bench-policy bench-real lessons targets proto bench clean
+.PHONY: help build test lint envoys demo tail bench-policy bench-real knee lessons targets errors proto bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,8 +48,14 @@ bench-policy: build ## weir and every published rule in virtual time: README's t
 targets: build ## what weir is to reach and what it reaches, in virtual time: docs/targets.md (5 to 15 minutes; TRACES=DIR for W4)
 	bin/weirlab targets -doc docs/targets.md $(if $(TRACES),-traces '$(TRACES)')
 
+errors: build ## how far weir's predictions are off, in virtual time: docs/errors.md (10 seconds)
+	bin/weirlab errors -doc docs/errors.md
+
 bench-real: build ## virtual time against Envoy + weir in real time: docs/realtime.md (15 minutes, alone on the machine)
 	@envoy=$$(envoy/get.sh) && exec bin/weirlab agree -envoy "$$envoy" -doc docs/realtime.md
+
+knee: build ## the gate and the knee beside what others do, and beside fixed knees: docs/knee.md (under 8 minutes)
+	bin/weirlab knee -doc docs/knee.md
 
 lessons: build ## six lessons, measured: docs/lessons.md and its plots
 	bin/weirlab lessons -docs docs

@@ -172,3 +172,12 @@ func canWrite(files ...string) error {
 	}
 	return nil
 }
+
+// writeDoc writes a text into the file, or to stdout if that has no name.
+func writeDoc(file string, stdout io.Writer, text []byte) error {
+	if file == "" {
+		_, err := stdout.Write(text)
+		return err
+	}
+	return os.WriteFile(file, text, 0o644)
+}

@@ -79,22 +79,27 @@ func (l *lesson) run(ctx context.Context, stderr io.Writer, want func(simCell) b
 
 func (l *lesson) write(w io.Writer, g *simGroups) {
 	fmt.Fprintf(w, "\n## %s\n%s\n\n![%s](lessons/%s.svg)\n\n", l.title, l.says(g), l.title, l.file)
-	fmt.Fprint(w, "| workload | requests/s | policy |")
-	for _, c := range l.columns {
-		fmt.Fprintf(w, " %s |", c.name)
-	}
-	fmt.Fprintf(w, "\n|%s\n", strings.Repeat("---|", 3+len(l.columns)))
+	writeHead(w, l.columns)
 	for _, k := range g.order {
-		fmt.Fprint(w, l.row(g, k))
+		fmt.Fprint(w, rowOf(l.columns, g, k))
 	}
 	fmt.Fprintf(w, "\n    %s\n", l.command())
 }
 
-// row is one line of the table.
-func (l *lesson) row(g *simGroups, k simKey) string {
+// writeHead begins a table.
+func writeHead(w io.Writer, columns []lessonColumn) {
+	fmt.Fprint(w, "| workload | requests/s | policy |")
+	for _, c := range columns {
+		fmt.Fprintf(w, " %s |", c.name)
+	}
+	fmt.Fprintf(w, "\n|%s\n", strings.Repeat("---|", 3+len(columns)))
+}
+
+// rowOf is one line of it.
+func rowOf(columns []lessonColumn, g *simGroups, k simKey) string {
 	var line strings.Builder
 	fmt.Fprintf(&line, "| %s | %g | %s |", k.workload, k.load, k.policy)
-	for _, c := range l.columns {
+	for _, c := range columns {
 		fmt.Fprintf(&line, " %s |", c.of(g, k))
 	}
 	return line.String() + "\n"

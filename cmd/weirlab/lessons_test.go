@@ -59,7 +59,7 @@ func TestLessonsAreCurrent(t *testing.T) {
 			}
 			rows += len(g.order)
 			for _, k := range g.order {
-				if row := l.row(g, k); !strings.Contains(doc, "\n"+row) {
+				if row := rowOf(l.columns, g, k); !strings.Contains(doc, "\n"+row) {
 					t.Errorf("docs/lessons.md is not what make lessons makes now; it lacks\n%s", row)
 				}
 			}

@@ -29,6 +29,8 @@ var commands = []command{
 	{"bench-policy", "compare weir with every policy: README's table", runBenchPolicy},
 	{"lessons", "measure the six lessons: docs/lessons.md", runLessons},
 	{"targets", "measure what weir is to reach: docs/targets.md", runTargets},
+	{"knee", "compare the gate and the knee with others: docs/knee.md", runKnee},
+	{"errors", "measure how far predictions are off: docs/errors.md", runErrors},
 	{"agree", "compare virtual time with real time: docs/realtime.md", runAgree},
 	{"calibrate", "replay a published run in virtual time", runCalibrate},
 }

@@ -24,6 +24,7 @@ type simOptions struct {
 	trace               string // instead of workloads; loads are speeds then
 	seeds, replicas     int
 	routers             int
+	past                float64
 	profile             string
 	kv                  []int
 	stale, length, warm time.Duration
@@ -119,6 +120,7 @@ func (o *simOptions) define(fs *flag.FlagSet) {
 	fs.IntVar(&o.seeds, "seeds", 5, "how many seeds, from 1 up; all policies get the same requests of one")
 	fs.IntVar(&o.replicas, "replicas", 0, fmt.Sprintf("1 to %d (default the workload's own)", sim.MaxReplicas))
 	fs.IntVar(&o.routers, "routers", 1, fmt.Sprintf("1 to %d, each with a state of its own", sim.MaxRouters))
+	fs.Float64Var(&o.past, "past", 0, "share of requests that go past the routers, to the first replica, 0 to 1")
 	fs.DurationVar(&o.stale, "stale", 0, "age of a scrape when routers see it")
 	fs.DurationVar(&o.length, "length", 0, "model time in which requests arrive (default the workload's own)")
 	fs.DurationVar(&o.warm, "warm", 0, "leave out what arrives before (default the workload's own)")

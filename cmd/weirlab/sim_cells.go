@@ -61,7 +61,7 @@ func (o *simOptions) cells() (cells []simCell, err error) {
 		if o.length > 0 && o.length <= w.Warm {
 			return nil, fmt.Errorf("-length %v: the first %v of %s only fill the caches", o.length, w.Warm, w.Name)
 		}
-		c.cfg = sim.Config{Replicas: c.params.Replicas, Routers: o.routers, Stale: o.stale, Events: o.events}
+		c.cfg = sim.Config{Replicas: c.params.Replicas, Routers: o.routers, Past: o.past, Stale: o.stale, Events: o.events}
 		if err := o.equip(&c.cfg, w.Profile); err != nil {
 			return nil, err
 		}

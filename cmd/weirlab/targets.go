@@ -79,11 +79,7 @@ func runTargets(ctx context.Context, args []string, stdout, stderr io.Writer) er
 		}
 		t.write(text, verdicts)
 	}
-	if *doc == "" {
-		_, err := stdout.Write(text.Bytes())
-		return err
-	}
-	return os.WriteFile(*doc, text.Bytes(), 0o644)
+	return writeDoc(*doc, stdout, text.Bytes())
 }
 
 func (t *target) write(w io.Writer, verdicts []verdict) {

@@ -112,6 +112,27 @@ var targets = []target{
 			}
 		},
 	},
+	{
+		title: "W8: rates that are wrong", about: "At 1.2 times the capacity, from a cold start and measured from two minutes on: weir told of replicas that are twice as slow or fast as these, or of another model's, over weir that is told the truth and keeps to it.",
+		check: func(m *measurer) (all []verdict) {
+			const right = policy.Weir + "/learn=false"
+			loads := m.loads("W8")
+			past := loads[len(loads)-3]
+			wrong := []string{policy.Weir + "/rates=2", policy.Weir + "/rates=0.5", policy.Weir + "/profile=8B"}
+			g := m.run(simOptions{workloads: []string{"W8"}, policies: append(wrong, right), loads: []float64{past}, warm: 2 * time.Minute})
+			of := func(name string, figure func(*sim.Result) float64) float64 {
+				return g.median(simKey{"W8", past, name}, figure)
+			}
+			for _, name := range wrong {
+				at := fmt.Sprintf("%s at %g/s: ", name, past)
+				all = append(all,
+					atLeast(at+"answers/s", of(name, throughput)/of(right, throughput), 0.95),
+					atLeast(at+"their prompt tokens/s", of(name, mixedTokens)/of(right, mixedTokens), 0.95),
+					atMost(at+"interactive p99", g.class("W8", past, name, figP99)/g.class("W8", past, right, figP99), 1.1))
+			}
+			return all
+		},
+	},
 	{title: "W9: routers and replicas that come and go", about: "Several routers know nothing of each other and see gauges a second old. Hits fall short by what one router sends off its home, for the load that it sees there: the next one looks for it at the home.", check: churn},
 	{
 		title: "W10: no reuse", about: "TTFT mean over that of least pending tokens.",

@@ -45,28 +45,32 @@ func New(addr string, routers []*route.Router, log *slog.Logger) *Admin {
 	a.vecs = newVecs(a.registry)
 	a.requests.Store(newRequests(a.vecs, a.stats()))
 	a.registry.MustRegister(
-		replicas{a.stats}, gates{a.gates}, buildInfo(),
+		replicas{a.stats}, learned{a.estimates}, knees{a.knees}, gates{a.gates}, buildInfo(),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return a
 }
 
 // stats is the routers' state now.
-func (a *Admin) stats() []route.Stats {
-	now := time.Now()
-	all := make([]route.Stats, len(a.routers))
-	for i, r := range a.routers {
-		all[i] = r.Stats(now)
-	}
-	return all
-}
+func (a *Admin) stats() []route.Stats { return each(a, (*route.Router).Stats) }
+
+// estimates is what the routers have learned.
+func (a *Admin) estimates() []route.Estimates { return each(a, (*route.Router).Estimates) }
+
+// knees is where the routers' replicas stand to their knees.
+func (a *Admin) knees() []route.Knee { return each(a, (*route.Router).Knee) }
 
 // gates is the state of the routers' gates now, with so many of those that go next.
 func (a *Admin) gates(heads int) []route.GateStats {
+	return each(a, func(r *route.Router, now time.Time) route.GateStats { return r.GateStats(now, heads) })
+}
+
+// each asks every router for what it tells of itself now.
+func each[T any](a *Admin, tell func(*route.Router, time.Time) T) []T {
 	now := time.Now()
-	all := make([]route.GateStats, len(a.routers))
+	all := make([]T, len(a.routers))
 	for i, r := range a.routers {
-		all[i] = r.GateStats(now, heads)
+		all[i] = tell(r, now)
 	}
 	return all
 }

@@ -98,13 +98,17 @@ func TestRecordCountsARequest(t *testing.T) {
 	d := r.Route(now, &route.Request{Path: "/v1/chat/completions", Body: []byte(chatBody), Class: classify.Input{HeaderClass: "bulk"}})
 	r.Done(now.Add(time.Second), d, route.Answered)
 	d.Status, d.Served = 201, route.Second
-	d.Choice.Matched, d.Choice.Load.Uncached = 3, 100
+	d.Choice.Cached, d.Choice.Load.Uncached = 192, 100
 	a.Record(d)
 	got := changed(before, values(scrape(t, a)))
 	if owed := got["weir_gate_owed_tokens class=bulk pool=llm"]; owed >= 0 { // it had more than its share
 		t.Errorf("bulk is owed %v tokens", owed)
 	}
 	delete(got, "weir_gate_owed_tokens class=bulk pool=llm")
+	delete(got, "weir_pool_erlang_c_wait_seconds pool=llm")        // by the clock, as what follows
+	for _, side := range []string{"live", "ended", "difference"} { // of Little's law: by the clock
+		delete(got, "weir_little_"+side+" pool=llm")
+	}
 	want := map[string]float64{
 		"weir_requests_total class=bulk outcome=answered pool=llm":           1,
 		"weir_gate_wait_seconds class=bulk pool=llm":                         1,
@@ -145,7 +149,7 @@ func TestNoClientStringBecomesALabel(t *testing.T) {
 		r := &pool.Replica{Endpoint: s}
 		d := &route.Decision{
 			Pool: s, Class: s, State: route.Picked, Outcome: route.Outcome(i % 256), Status: i*7 - 500, Served: route.Served(i % 256),
-			Choice: pick.Choice{First: r, Matched: -i, Load: pool.Load{Uncached: []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1}[i%4]}},
+			Choice: pick.Choice{First: r, Cached: float64(-i), Load: pool.Load{Uncached: []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1}[i%4]}},
 			Prompt: prompt.Prompt{Model: s, API: prompt.API(i % 256), Reason: prompt.Reason(i % 256), Tokens: -i},
 			Wait:   time.Duration(math.MinInt64),
 		}

@@ -19,6 +19,8 @@ const index = `weir
 /readyz      200 while weir takes requests and each pool has a usable replica, else 503 with the reasons; usable replicas of all, by pool
 /debug/pool  live state of each pool and replica, JSON
 /debug/gate  who waits, by class, and what the next of them wait for, JSON
+/debug/knee  load, knee and rates of each replica, waits by Erlang C beside the measured, replicas needed, JSON
+/debug/estimates  what weir has learned of each pool and replica, and how sure it is, JSON
 `
 
 // maxScrapes bounds the metrics pages that are made at once.
@@ -36,6 +38,8 @@ func (a *Admin) handler() http.Handler {
 	mux.HandleFunc("GET /readyz", a.readyz)
 	mux.HandleFunc("GET /debug/pool", func(w http.ResponseWriter, _ *http.Request) { a.json(w, a.stats()) })
 	mux.HandleFunc("GET /debug/gate", func(w http.ResponseWriter, _ *http.Request) { a.json(w, a.gates(heads)) })
+	mux.HandleFunc("GET /debug/knee", func(w http.ResponseWriter, _ *http.Request) { a.json(w, a.knees()) })
+	mux.HandleFunc("GET /debug/estimates", func(w http.ResponseWriter, _ *http.Request) { a.json(w, a.estimates()) })
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, index) })
 	return mux
 }

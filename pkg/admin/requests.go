@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirproxy/weir/pkg/chain"
 	"github.com/weirproxy/weir/pkg/prompt"
 	"github.com/weirproxy/weir/pkg/route"
 )
@@ -128,7 +127,7 @@ func (p *poolCounts) picked(d *route.Decision) {
 	if c := p.picks[d.Choice.First.Endpoint]; c != nil {
 		c.Inc()
 	}
-	add(p.matched, float64(d.Choice.Matched*chain.BlockTokens))
+	add(p.matched, d.Choice.Cached)
 	add(p.uncached, d.Choice.Load.Uncached)
 	p.served[min(int(d.Served), len(serveds)-1)].Inc()
 }

@@ -11,12 +11,12 @@ package chain
 
 import "github.com/cespare/xxhash/v2"
 
-// BlockTokens is the tokens in a prefix block. vLLM's own block is 16 tokens; four of them to one of ours
+// BlockTokens is the tokens in a prefix block, at BytesPerToken. vLLM's own block is 16 tokens; four of them to one of ours
 // loses at most 63 tokens of a match and quarters the work of matching and the size of the index.
 const BlockTokens = 64
 
 // BytesPerToken is the mean bytes of UTF-8 prompt text in one token. About 4 is what byte-pair encodings
-// reach on English text; learning it per model belongs to the estimators.
+// reach on English text; package pool learns how far a model's texts are off it.
 const BytesPerToken = 4
 
 // BlockBytes is the prompt bytes in a prefix block.

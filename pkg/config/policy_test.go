@@ -104,7 +104,7 @@ flow: header:X-Tenant
 class_from: metadata:envoy.filters.http.jwt_authn:claims.class
 admin: "[::1]:9000"
 ext_proc_cluster: weir
-replica: {profile: 70B, step: 20ms, per_sequence: 0s, per_context_token: 0.05us, per_prompt_token: 70us, chunk: 2048, kv_tokens: 1000, seats: 64, output_tokens: 16}
+replica: {profile: 70B, step: 20ms, per_sequence: 0s, per_context_token: 0.05us, per_prompt_token: 70us, chunk: 2048, kv_tokens: 1000, seats: 64, output_tokens: 16, max_backlog: 250ms, max_kv_percent: 90, learn: false}
 `, func(p *Policy) {
 			p.Route.Classes = []classify.Class{
 				{Name: "now", Deadline: 5 * time.Second, MaxDeadline: 6 * time.Second, SharePercent: 7},
@@ -115,7 +115,7 @@ replica: {profile: 70B, step: 20ms, per_sequence: 0s, per_context_token: 0.05us,
 			p.Admin, p.ExtProcCluster = "[::1]:9000", "weir"
 			p.Replica = pool.Config{
 				Profile: "70B", Step: 20 * time.Millisecond, PerContextToken: 50, PerPromptToken: 70 * time.Microsecond,
-				Chunk: 2048, KVTokens: 1000, Seats: 64, OutputTokens: 16,
+				Chunk: 2048, KVTokens: 1000, Seats: 64, OutputTokens: 16, MaxKVPercent: 90, MaxBacklog: 250 * time.Millisecond,
 			}
 		}},
 		{"the profile's constants are the defaults, wherever it stands", "replica: {seats: 9, profile: 32B}", func(p *Policy) {

@@ -131,7 +131,7 @@ func (s *Server) eventStream(lasted time.Duration) {
 	}
 	if early := s.early.Add(1); early >= earlyMany && 2*early > all {
 		s.warnEarly.Do(func() {
-			s.log.Warn("streams end right after the headers of an event stream, so leases come back before the answer's end: set response_trailer_mode: SEND on the ext_proc filter")
+			s.log.Warn("streams end right after the headers of an event stream, so leases come back before the answer's end, and prompts are not taken to be cached: set response_trailer_mode: SEND on the ext_proc filter")
 		})
 	}
 }

@@ -3,7 +3,6 @@ package extproc
 import (
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/weirproxy/weir/pkg/chain"
 	"github.com/weirproxy/weir/pkg/prompt"
 	"github.com/weirproxy/weir/pkg/route"
 )
@@ -30,9 +29,11 @@ func record(d *route.Decision) *structpb.Struct {
 		if c.Second != nil {
 			r.text("second", c.Second.Endpoint)
 		}
-		r.number("matched_tokens", float64(c.Matched*chain.BlockTokens))
+		r.number("matched_tokens", c.Cached)
 		r.number("uncached_tokens", c.Load.Uncached)
 		r.number("backlog_tokens", c.View.Backlog)
+		r.number("predicted_ttft_ms", float64(d.PredictedFirst().Microseconds())/1000)
+		r.number("expected_output_tokens", c.Load.Output)
 		r.number("saturation", c.View.Wait/c.View.Tau)
 	}
 	return &structpb.Struct{Fields: r}

@@ -36,7 +36,7 @@ type request struct {
 func newPool(n, seats int) *pool.Pool {
 	cfg := pool.Config{
 		Profile: "8B", Step: 10 * time.Millisecond, PerPromptToken: 100 * time.Microsecond, Chunk: 100,
-		KVTokens: 1 << 20, Seats: seats, OutputTokens: 10,
+		MaxKVPercent: 100, KVTokens: 1 << 20, Seats: seats, OutputTokens: 10,
 	}
 	endpoints := make([]string, n)
 	for i := range endpoints {

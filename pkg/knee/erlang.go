@@ -32,6 +32,24 @@ func QueueWait(c int, load, service float64) float64 {
 	return ErlangC(c, load) * service / (float64(c) - load)
 }
 
+// AllenCunneen is the mean wait in G/G/c before service begins, in the unit of service, where the gaps between arrivals have
+// the squared coefficient of variation arrivals and the service times that of services: the wait of M/M/c times the mean of
+// the two (Allen, Probability, Statistics, and Queueing Theory, 2nd edition, 1990, the approximation of Allen and Cunneen).
+// It is exact for M/M/c and M/G/1.
+func AllenCunneen(c int, load, service, arrivals, services float64) float64 {
+	return QueueWait(c, load, service) * (arrivals + services) / 2
+}
+
+// WaitsLonger is the share of requests that wait for longer than t in G/G/c: the share that waits at all and an exponential
+// whose mean is Allen and Cunneen's, as in M/M/c, where it is exact. t is in the unit of service.
+func WaitsLonger(c int, load, service, arrivals, services, t float64) float64 {
+	waits := ErlangC(c, load)
+	if waits == 0 || !(load < float64(c)) {
+		return waits
+	}
+	return waits * math.Exp(-t*waits/AllenCunneen(c, load, service, arrivals, services))
+}
+
 // MaxLoad is the most load, in servers, that c of them take in M/M/c with at most that share of requests, below 1, waiting
 // for longer than a server needs for one on average:
 //

@@ -17,7 +17,7 @@ func slowPlace(p *pool.Pool, r *pool.Replica, now time.Time) (seat, room float64
 	if s.Leases == 0 {
 		return 0, 0
 	}
-	life := (s.PendingTokens - s.BacklogTokens) / float64(s.Leases) * v.Decode // of one lease
+	life := (s.PendingTokens - s.BacklogTokens) / float64(s.Leases) * v.Step // of one lease
 	if lacking := s.Leases + 1 - p.Config.Seats; lacking > 0 {
 		seat = float64(lacking) * life / float64(s.Leases)
 	}
@@ -60,7 +60,7 @@ func slowCosts(p *pool.Pool, q *Query, now time.Time) []float64 {
 		shares[i] = (u + q.Output) / float64(p.Config.KVTokens/64*64)
 		seat, room := slowPlace(p, r, now)
 		if v.KV > 0 {
-			room += slowQueueing(v.KV, shares[i], q.Output*v.Decode)
+			room += slowQueueing(v.KV, shares[i], q.Output*v.Step)
 		}
 		places[i] = math.Max(seat, room)
 		mean += room / float64(len(costs))
@@ -71,7 +71,7 @@ func slowCosts(p *pool.Pool, q *Query, now time.Time) []float64 {
 		scarce = math.Min(mean/p.KVTime(), 20)
 	}
 	for i, r := range p.Replicas {
-		costs[i] += places[i] + shares[i]*q.Output*r.View(now).Decode*scarce
+		costs[i] += places[i] + shares[i]*q.Output*r.View(now).Step*scarce
 	}
 	return costs
 }

@@ -4,7 +4,9 @@
 //
 // V*P is the wait behind the backlog, Q that behind those who wait at the gate for r (pool.View.Behind), K that for a seat or
 // for KV, the longer one: what those before it leave (pool.View.Seat, Room), and for KV also what is to be expected with so
-// much in use (knee.Memory). u*P is the request's own prefill: with m = 1 their sum is its time to first token.
+// much in use (knee.Memory). u*P is the request's own prefill: with m = 1 their sum is its time to first token. P in it, and D in
+// s and in what is to be expected of KV, are by the pool's rates, alike on all replicas (pool.View.Price, Step); P in V*P is
+// the replica's own.
 //
 // A cache miss also delays those behind. m prices that of the prefill, by the mean of V*P + Q over the mean work of a request
 // (knee.Miss); for interactive requests replicas that hold bulk count as zero, and the work is that of interactive ones, as
@@ -15,6 +17,7 @@
 package pick
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -44,12 +47,17 @@ type Match struct {
 type Query struct {
 	Chain    chain.Chain
 	Prompt   float64 // tokens
-	Output   float64 // tokens expected
-	Key      uint64  // names the home; any well-spread number for a chain without blocks
-	Home     int     // slot of the home; -1: none
-	Bulk     bool    // nobody waits for it
-	Owed     bool    // bulk that goes by the rule of any class
-	Discount float64 // what of the tokens that no replica is known to hold the home does not charge, 0 to 1
+	Output   float64 // tokens expected, of all its answers
+	Prompts  float64 // as of pool.Load
+	Answers  float64
+	Block    float64    // tokens of a block of Chain; 0: chain.BlockTokens
+	Text     *pool.Text // as of pool.Load
+	Plain    float64    // tokens, as of pool.Load
+	Key      uint64     // names the home; any well-spread number for a chain without blocks
+	Home     int        // slot of the home; -1: none
+	Bulk     bool       // nobody waits for it
+	Owed     bool       // bulk that goes by the rule of any class
+	Discount float64    // what of the tokens that no replica is known to hold the home does not charge, 0 to 1
 	Rule     Rule
 
 	matches []Match
@@ -63,6 +71,7 @@ func (q *Query) Lookup(p *pool.Pool) {
 		q.matches = make([]Match, n)
 	}
 	q.matches, q.known = q.matches[:n], 0
+	q.Block = cmp.Or(q.Block, chain.BlockTokens)
 	held := 0
 	for i, r := range p.Replicas {
 		v := r.Index.Version() // before the match: a change between the two is looked up again
@@ -93,6 +102,7 @@ type Choice struct {
 	Cost          float64       // seconds
 	Load          pool.Load     // on First
 	Matched       int           // blocks that First holds
+	Cached        float64       // tokens of them
 	View          pool.View     // of First before the charge
 }
 
@@ -129,7 +139,7 @@ func Best(now time.Time, p *pool.Pool, q *Query) Choice {
 	}
 	choice := Choice{
 		First: p.Replicas[first], Cost: least, View: views[first], Matched: int(q.matches[first].Blocks),
-		Load: q.LoadOn(first),
+		Load: q.LoadOn(first), Cached: q.cached(q.matches[first].Blocks),
 	}
 	if second >= 0 {
 		choice.Second = p.Replicas[second]
@@ -153,7 +163,7 @@ func (q *Query) await(p *pool.Pool, views []pool.View) (mean float64) {
 		if s := p.Replicas[i].Share(q.priced(i) + q.Output); s != share { // alike on most replicas
 			share, need = s, knee.NeedOf(s)
 		}
-		v.Room += v.Memory.Wait(need, q.Output*v.Decode)
+		v.Room += v.Memory.Wait(need, q.life(v))
 		mean += v.Room
 	}
 	return mean / float64(len(views))
@@ -162,18 +172,20 @@ func (q *Query) await(p *pool.Pool, views []pool.View) (mean float64) {
 // cost is the formula above for one replica and u uncached tokens. NaN compares as neither less nor more, so it would win
 // wherever it came first: it is the dearest instead.
 func (q *Query) cost(v *pool.View, r *pool.Replica, u, m, mK float64) float64 {
-	life := q.Output * v.Decode
-	c := v.Wait + v.Behind + v.Place() + u*v.Prefill*m + r.Share(u+q.Output)*life*(mK-1)
+	c := v.Wait + v.Behind + v.Place() + u*v.Price*m + r.Share(u+q.Output)*q.life(v)*(mK-1)
 	if math.IsNaN(c) {
 		return math.Inf(1)
 	}
 	return c
 }
 
+// life is how long its answers take there, which run at once.
+func (q *Query) life(v *pool.View) float64 { return q.Output / max(q.Answers, 1) * v.Step }
+
 // cost is what takes the formula's place where the rule balances on something else. A token costs the same on all
 // replicas, as the length of a step is load too.
 func (r Rule) cost(at *pool.Replica, u float64, p *pool.Pool) float64 {
-	own := u * p.Config.PerPromptToken.Seconds()
+	own := u * p.PromptToken()
 	if r.requests {
 		own += float64(at.Leases()) * p.Work()
 	}
@@ -183,21 +195,28 @@ func (r Rule) cost(at *pool.Replica, u float64, p *pool.Pool) float64 {
 // LoadOn is what the request puts on the replica in slot i. At least one token is computed: a model server
 // never skips the last one, whose logits it needs.
 func (q *Query) LoadOn(i int) pool.Load {
-	cached := float64(int(q.matches[i].Blocks) * chain.BlockTokens)
-	return pool.Load{Prompt: q.Prompt, Uncached: max(q.Prompt-cached, 1), Output: q.Output, Bulk: q.Bulk}
+	return pool.Load{
+		Prompt: q.Prompt, Uncached: q.uncached(i), Output: q.Output, Bulk: q.Bulk, Prompts: q.Prompts, Answers: q.Answers, Text: q.Text, Plain: q.Plain,
+	}
 }
+
+// uncached is the tokens that the replica in slot i must compute.
+func (q *Query) uncached(i int) float64 { return max(q.Prompt-q.cached(q.matches[i].Blocks), 1) }
+
+// cached is the tokens of so many blocks of the chain.
+func (q *Query) cached(blocks int32) float64 { return float64(blocks) * q.Block }
 
 // priced is the uncached tokens on the replica in slot i as they enter the cost.
 func (q *Query) priced(i int) float64 {
 	u := q.Prompt
 	if !q.Rule.blind {
-		u = q.LoadOn(i).Uncached
+		u = q.uncached(i)
 	}
 	if i == q.Home {
 		if q.Rule.sticky {
 			return u * (1 - HomeDiscount)
 		}
-		u -= q.Discount * max(q.Prompt-float64(int(q.known)*chain.BlockTokens), 0)
+		u -= q.Discount * max(q.Prompt-q.cached(q.known), 0)
 	}
 	return u
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirproxy/weir/pkg/chain"
 	"github.com/weirproxy/weir/pkg/pool"
+	"github.com/weirproxy/weir/pkg/prefix"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -55,7 +56,7 @@ func charge(p *pool.Pool, now time.Time, slot int, uncached float64) *pool.Lease
 // warm has the replica hold the chain.
 func warm(p *pool.Pool, slot int, c chain.Chain) {
 	x := p.Replicas[slot].Index
-	x.Unpin(c, x.Pin(c, 0), true)
+	x.Unpin(c, x.Pin(c, 0), prefix.All)
 }
 
 func TestTiesGoToTheHome(t *testing.T) {
@@ -281,5 +282,16 @@ func TestSilentReplicaStopsWinning(t *testing.T) {
 	}
 	if late > 5 {
 		t.Errorf("the silent replica got %d of the last 250 requests, %d before", late, early)
+	}
+}
+
+// Answers to one request run at once: it holds its memory for as long as one of them takes.
+func TestSeveralAnswersHoldMemoryForOne(t *testing.T) {
+	p := newPool(1)
+	v := p.Replicas[0].View(epoch)
+	q := &Query{Output: 240, Prompts: 1, Answers: 8}
+	want := 100*v.Price + p.Replicas[0].Share(340)*30*v.Step*2
+	if got := q.cost(&v, p.Replicas[0], 100, 1, 3); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("cost %v, want %v", got, want)
 	}
 }

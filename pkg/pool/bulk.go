@@ -102,9 +102,9 @@ func (p *Pool) BulkElsewhere(now time.Time, r *Replica) (n int) {
 	return n
 }
 
-// holdsBulk reports whether of r's bulk something is not yet prefilled when that much of its backlog is left.
-func (r *Replica) holdsBulk(backlog float64) bool {
-	return r.bulk > 0 && r.bulkAhead() > r.backlog-backlog
+// holdsBulk reports whether of r's bulk something is not yet prefilled when that much of its backlog has drained.
+func (r *Replica) holdsBulk(drained float64) bool {
+	return r.bulk > 0 && r.bulkAhead() > drained
 }
 
 // HoldsBulk reports whether r held bulk that was not yet prefilled at its last event; BulkElsewhere brings it up to now.
@@ -118,7 +118,7 @@ func (p *Pool) BulkDrains(now time.Time, r *Replica) (d time.Duration, ok bool) 
 			continue
 		}
 		other.advance(now)
-		if wait := time.Duration(other.bulkAhead() * other.prefill * float64(time.Second)); other.bulk > 0 &&
+		if wait := time.Duration((other.theirs + other.bulkAhead()) * other.prefill * float64(time.Second)); other.bulk > 0 &&
 			(!ok || wait < d) && !now.Add(wait).After(other.patience) {
 			d, ok = wait, true
 		}

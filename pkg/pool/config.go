@@ -8,8 +8,8 @@ import (
 	"github.com/weirproxy/weir/pkg/knee"
 )
 
-// Config describes the replicas of a pool: one step model for all of them, a profile's with single constants
-// set otherwise.
+// Config is what the replicas of a pool are taken to be before their own metrics tell: one step model for all of them, a
+// profile's with single constants set otherwise; and the limits that hold whatever they tell.
 type Config struct {
 	// Profile names the constants to start from: 8B, 32B or 70B (see profiles).
 	Profile string `yaml:"profile"`
@@ -31,6 +31,16 @@ type Config struct {
 	// OutputTokens is the answer that a request is expected to get, in tokens, until the replicas' own counters tell
 	// (Pool.Output); a smaller max_tokens of the request takes its place.
 	OutputTokens int `yaml:"output_tokens"`
+	// MaxKVPercent is the share of the KV cache that weir uses, 1 to 100: what is in use is a share of that everywhere, and the
+	// knee is at all of it.
+	MaxKVPercent int `yaml:"max_kv_percent"`
+	// Learn is whether the constants of the step model are learned from each replica's own counters, from those above on, or
+	// stay as they are.
+	Learn bool `yaml:"learn"`
+	// MaxBacklog fixes the knee: the wait behind a replica's backlog, V*P, from which on nothing more is sent there, up to an hour.
+	// 0 computes it from the step model (knee.Rates.Tau), as it should be but to compare with: docs/knee.md has a sweep. Bulk
+	// keeps to a quarter of it (package gate).
+	MaxBacklog time.Duration `yaml:"max_backlog"`
 }
 
 // profiles are the step models of three deployments on H100, and what is alike in all of them.
@@ -55,7 +65,7 @@ func Default(profile string) (c Config, ok bool) {
 	c, ok = profiles[profile]
 	c.Profile = profile
 	c.PerSequence = 4400 * time.Nanosecond // the step model's a, one for all profiles
-	c.Chunk, c.Seats, c.OutputTokens = 8192, 256, 256
+	c.Chunk, c.Seats, c.OutputTokens, c.MaxKVPercent, c.Learn = 8192, 256, 256, 100, true
 	return c, ok
 }
 
@@ -76,6 +86,12 @@ func (c Config) Validate() error {
 		if d.v < d.least || d.v > time.Minute {
 			errs = append(errs, fmt.Errorf("%s: %v is not between %v and 1m", d.key, d.v, d.least))
 		}
+	}
+	if c.MaxBacklog < 0 || c.MaxBacklog > time.Hour {
+		errs = append(errs, fmt.Errorf("max_backlog: %v is not between 0s and 1h", c.MaxBacklog))
+	}
+	if c.MaxKVPercent < 1 || c.MaxKVPercent > 100 {
+		errs = append(errs, fmt.Errorf("max_kv_percent: %d is not between 1 and 100", c.MaxKVPercent))
 	}
 	for _, n := range []struct {
 		key string

@@ -49,6 +49,10 @@ func TestValidateNamesEveryKey(t *testing.T) {
 		{"seats", func(c *Config) { c.Seats = 0 }},
 		{"seats", func(c *Config) { c.Seats = 1<<30 + 1 }},
 		{"output_tokens", func(c *Config) { c.OutputTokens = 0 }},
+		{"max_kv_percent", func(c *Config) { c.MaxKVPercent = 0 }},
+		{"max_kv_percent", func(c *Config) { c.MaxKVPercent = 101 }},
+		{"max_backlog", func(c *Config) { c.MaxBacklog = -1 }},
+		{"max_backlog", func(c *Config) { c.MaxBacklog = time.Hour + 1 }},
 	} {
 		bad := good
 		c.set(&bad)
@@ -57,8 +61,8 @@ func TestValidateNamesEveryKey(t *testing.T) {
 			t.Errorf("%s: %v", c.key, err)
 		}
 	}
-	if err := (Config{Profile: "8B"}).Validate(); strings.Count(err.Error(), "\n") != 5 {
-		t.Errorf("six faults expected at once:\n%v", err)
+	if err := (Config{Profile: "8B"}).Validate(); strings.Count(err.Error(), "\n") != 6 {
+		t.Errorf("seven faults expected at once:\n%v", err)
 	}
 	free := good
 	free.PerSequence, free.PerContextToken = 0, 0

@@ -7,14 +7,17 @@ import (
 )
 
 // Others may send to the same replicas: a second weir, or clients that go past it. What they send shows in the gauges
-// alone. At a scrape of a replica, with the most leases that were live there at once since the scrape before,
+// alone. At a scrape of a replica, with the most sequences of leases that were live there at once since the scrape before,
 //
 //	foreign = max(0, running + waiting - most)
 //	own     = 1 - mean(foreign) / mean(running + waiting)        over the pool's replicas and their last ten scrapes
 //
 // The most of them and not those of this instant, as the replica counted some time ago: a lease that ended since, was
-// moved by a retry, or was left by its client is weir's own. A request counts as one, so those with several answers or
-// prompts (n, a list) look foreign. Without scrapes nobody is seen, and weir takes itself to be alone.
+// moved by a retry, or was left by its client is weir's own. Without scrapes nobody is seen, and weir takes itself to be alone.
+//
+// Those that run lengthen the steps. Those that wait are ahead of a new request, and in V until they drain, with the tokens
+// that a request makes the replica compute on average. They are waiting - weir's own that are not drained, as many as were
+// there at the last two samples: a queue that is gone in a second is no reason to go elsewhere (DESIGN.md 4).
 
 const (
 	// foreignScrapes of each replica are remembered. Ten are some seconds; 1/own changes slowly beside that.
@@ -53,16 +56,19 @@ func (p *Pool) Own() float64 {
 func (r *Replica) meet(s Sample) {
 	if s.HasRunning && s.HasWaiting {
 		r.ran = s.Running + s.Waiting
-		r.foreign = max(r.ran-float64(r.most), 0)
+		r.foreign = max(r.ran-r.most, 0)
 		r.met = s.At
+		waiting := min(max(s.Waiting-r.queued, 0), r.foreign)
+		r.theirs = min(waiting, r.waited) * r.work.asks.mean
+		r.waited = waiting
 	}
-	r.most = r.leases
+	r.most = r.sequences
 }
 
 // running is the requests that the replica runs and the tokens that they hold on average, those of others with it, which
 // are taken to be like weir's own last ones there. Old gauges tell of nobody.
 func (r *Replica) running(now time.Time) (requests, context float64) {
-	requests, context = float64(r.leases), r.context
+	requests, context = r.sequences, r.context
 	if r.foreign > 0 && now.Sub(r.met) < Stale {
 		requests += r.foreign
 		context += r.foreign * r.each

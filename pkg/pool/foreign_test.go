@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirproxy/weir/pkg/chain"
+	"github.com/weirproxy/weir/pkg/prefix"
 )
 
 // ran is a page that says so many run, and one more waits.
@@ -101,12 +102,12 @@ func TestForeignStretchesSteps(t *testing.T) {
 		}
 	}
 	r.Observe(at(1), ran(1, 6))
-	if got, want := r.View(at(1)).Decode, alone.View(at(1)).Decode; !near(got, want) {
+	if got, want := r.View(at(1)).Step, alone.View(at(1)).Step; !near(got, want) {
 		t.Errorf("a step beside four of others takes %v s, with six of one's own %v", got, want)
 	}
 	var late Lease
 	r.charge(at(4.5), &late, load)
-	if got, want := r.View(at(4.5)).Decode, r.rates.Decode(3, 3*1100); !near(got, want) {
+	if got, want := r.View(at(4.5)).Step, r.rates.Decode(3, 3*1100); !near(got, want) {
 		t.Errorf("an old gauge: %v s, want %v without others", got, want)
 	}
 }
@@ -123,7 +124,7 @@ func TestForeignAgesTheIndex(t *testing.T) {
 			for i := range n {
 				c = append(c, chain.Hash(from+uint64(i)))
 			}
-			r.Index.Unpin(c, r.Index.Pin(c, 0), true)
+			r.Index.Unpin(c, r.Index.Pin(c, 0), prefix.All)
 		}
 		var l Lease
 		r.charge(at(0), &l, Load{Prompt: 100, Uncached: 100, Output: 10})
@@ -133,5 +134,57 @@ func TestForeignAgesTheIndex(t *testing.T) {
 		if got := r.Index.Match(chain.Chain{1, 2, 3}); got != want {
 			t.Errorf("%v of others: %d of the oldest blocks held behind 60 of 100, want %d", others, got, want)
 		}
+	}
+}
+
+// working is a page of a replica at work: with each second, 10 more first tokens, of prompts of 2,000 uncached tokens, and
+// 200 gaps of 20 ms.
+func working(s, running, waiting float64) Sample {
+	return Sample{
+		At: at(s), Running: running, HasRunning: true, Waiting: waiting, HasWaiting: true, Tokens: 1 + 1000*s, HasTokens: true,
+		TTFT: Summary{Count: 10 * s, Sum: s, Has: true}, InterToken: Summary{Count: 200 * s, Sum: 4 * s, Has: true},
+		Computed: 20_000 * s, HasComputed: true,
+	}
+}
+
+// What others let wait is ahead of a new request while two samples in a row tell of it, drains as weir's own does, and before
+// it. Own requests that wait are not others'.
+func TestOthersWaitAhead(t *testing.T) {
+	p := New("p", []string{"a"}, plain)
+	r := p.Replicas[0]
+	for s := 1.0; s <= 3; s++ {
+		p.Observe(at(s), r, working(s, 5, 0))
+	}
+	backlog := func(s float64) float64 { return r.View(at(s)).Backlog }
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-6*(1+want) {
+			t.Errorf("%s: %v tokens ahead, want %v", what, got, want)
+		}
+	}
+	p.Observe(at(4), r, working(4, 5, 3))
+	near("one sample", backlog(4), 0)
+	p.Observe(at(5), r, working(5, 5, 6))
+	near("three at both", backlog(5), 3*2000)
+	near("drained", backlog(5.01), 3*2000-0.01/r.prefill)
+
+	var l Lease
+	p.Charge(at(5), &l, r, Load{Prompt: 500, Uncached: 500, Output: 10})
+	near("with weir's own", backlog(5), 3*2000+500)
+	left := 5 + 3*2000*r.prefill
+	if near("theirs before it", backlog(left), 500); l.left != 500 {
+		t.Errorf("%v tokens left of weir's own, which is behind", l.left)
+	}
+	near("drained", backlog(left+500*r.prefill), 0)
+
+	l.Release(at(5.9), true)
+	r.charge(at(5.9), &l, Load{Prompt: 1e6, Uncached: 1e6, Output: 10})
+	p.Observe(at(6), r, working(6, 5, 3)) // of three, one is weir's own
+	if want := 2 * 2000.0; math.Abs(r.theirs-want) > 1e-6 {
+		t.Errorf("%v tokens of others, want %v", r.theirs, want)
+	}
+	p.Observe(at(7), r, working(7, 5, 0))
+	if r.theirs != 0 {
+		t.Errorf("%v tokens of others when nobody waits", r.theirs)
 	}
 }

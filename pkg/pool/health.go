@@ -87,7 +87,7 @@ func (r *Replica) down(now time.Time) bool {
 }
 
 // explained is how many times its own prefill time a prompt may take, beyond Patience, before its silence counts
-// against the replica, as the replica may be slower than its profile and has work beside it: one three times as slow
+// against the replica, as the replica may be slower than was learned so far and has work beside it: one three times as slow
 // was taken for hung by a factor of two.
 const explained = 4
 

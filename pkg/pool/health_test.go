@@ -232,7 +232,7 @@ func TestHealthIsSaneUnderRandomEvents(t *testing.T) {
 				r.Observe(now, Sample{At: now, Tokens: float64(rng.IntN(2)), HasTokens: rng.IntN(2) == 0})
 			}
 			v := r.View(now.Add(time.Duration(rng.IntN(2e9))))
-			for _, n := range []float64{v.Backlog, v.Decode, v.Prefill, v.Wait, v.Tau, v.KV, float64(r.Leases()), float64(r.health.failures)} {
+			for _, n := range []float64{v.Backlog, v.Step, v.Prefill, v.Wait, v.Tau, v.KV, float64(r.Leases()), float64(r.health.failures)} {
 				if !(n >= 0) || math.IsInf(n, 0) {
 					t.Fatalf("seed %d: %+v", seed, v)
 				}

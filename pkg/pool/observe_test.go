@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirproxy/weir/pkg/chain"
+	"github.com/weirproxy/weir/pkg/prefix"
 )
 
 // A hung replica whose counter comes and goes shows no progress.
@@ -140,7 +141,7 @@ func TestKVWithoutGaugeReachesOne(t *testing.T) {
 		if v := r.View(at(0)); v.KV != 1 || v.Below() {
 			t.Errorf("%d tokens: KV %v with every block pinned, below the knee: %v", tokens, v.KV, v.Below())
 		}
-		r.Index.Unpin(nil, pins, true)
+		r.Index.Unpin(nil, pins, prefix.All)
 	}
 	if chain.BlockTokens != 64 {
 		t.Error("the sizes above are chosen around blocks of 64 tokens")

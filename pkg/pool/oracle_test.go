@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -23,49 +24,15 @@ type slowReplica struct {
 	log      []verdict // of health, since the last success
 }
 
-// verdict is one failure of a replica.
-type verdict struct {
-	at      time.Time
-	two     bool // it counts as two
-	refused bool // the connection, so that nobody tries until a page is read
-	read    bool // no failure: a page was read
-}
-
 type slowLease struct {
 	u, prompt, out float64
+	n              float64 // answers, of which as many as context says have its prompt
+	context        float64
 	left           float64
 	counted        bool // by a KV gauge
 	bulk           bool
 	trial          bool // the one that tries a failing replica
 	at             time.Time
-}
-
-// health replays the failures by the comment of health.go: out until when, and whether it is to be tried.
-func (s *slowReplica) health() (failing bool, until time.Time) {
-	n, refused := 0, false
-	for _, v := range s.log {
-		if v.read {
-			if refused {
-				refused, until = false, v.at
-			}
-			continue
-		}
-		if !v.at.Before(until) {
-			if v.two && n == 0 {
-				n = 1
-			}
-			if n++; n >= 2 {
-				until = v.at.Add([]time.Duration{1, 2, 4, 8, 16}[min(n-2, 4)] * time.Second)
-			}
-		}
-		if v.refused {
-			refused = true
-			if late := v.at.Add(16 * time.Second); late.After(until) {
-				until = late
-			}
-		}
-	}
-	return n >= 2, until
 }
 
 func (s *slowReplica) trial() *slowLease {
@@ -110,7 +77,7 @@ func (s *slowReplica) stalled(now time.Time) bool {
 func (s *slowReplica) decode() float64 {
 	d := s.cfg.Step.Seconds()
 	for _, l := range s.live {
-		d += s.cfg.PerSequence.Seconds() + s.cfg.PerContextToken.Seconds()*(l.prompt+l.out/2)
+		d += l.n*s.cfg.PerSequence.Seconds() + s.cfg.PerContextToken.Seconds()*l.context
 	}
 	return d
 }
@@ -141,7 +108,10 @@ func (s *slowReplica) charge(now time.Time, q Load) *slowLease {
 		s.progress, s.longest = now, 0
 	}
 	s.longest = max(s.longest, q.Uncached)
-	l := &slowLease{u: q.Uncached, left: q.Uncached, prompt: q.Prompt, out: q.Output, bulk: q.Bulk, at: now}
+	l := &slowLease{u: q.Uncached, left: q.Uncached, prompt: q.Prompt, out: q.Output, n: 1, bulk: q.Bulk, at: now}
+	if l.context = q.Prompt + q.Output/2; q.Answers > 0 {
+		l.n, l.context = q.Answers, q.Prompt*q.Answers/q.Prompts+q.Output/2
+	}
 	failing, _ := s.health()
 	l.trial = failing && s.trial() == nil
 	s.live = append(s.live, l)
@@ -158,6 +128,15 @@ func (s *slowReplica) release(now time.Time, l *slowLease, answered bool) {
 	if answered {
 		s.success(now)
 	}
+}
+
+// computed is what is held of a live lease's prompt: what was not to be computed, and what has drained.
+func (s *slowReplica) computed(now time.Time, l *slowLease) float64 {
+	if failing, _ := s.health(); failing || s.stalled(now) {
+		return 0
+	}
+	s.advance(now)
+	return l.prompt - l.u + (l.u - l.left)
 }
 
 func (s *slowReplica) observe(now time.Time, m Sample) {
@@ -182,18 +161,20 @@ func (s *slowReplica) observe(now time.Time, m Sample) {
 
 func (s *slowReplica) view(now time.Time, pinned int) View {
 	s.advance(now)
-	v := View{Decode: s.decode(), Prefill: s.prefill(), Free: len(s.live) < s.cfg.Seats}
+	v := View{Step: s.decode(), Prefill: s.prefill()}
 	failing, until := s.health()
 	v.Down = failing && (now.Before(until) || s.trial() != nil)
-	sent := 0.0
+	sent, seats := 0.0, float64(s.cfg.Seats)
 	for _, l := range s.live {
+		seats -= l.n
 		v.Backlog += l.left
 		if !l.counted {
 			sent += l.u + l.out
 		}
 	}
+	v.Free = seats > 0
 	v.Wait = v.Backlog * v.Prefill
-	v.Tau = max(0.5, 2*(float64(s.cfg.Chunk)*s.cfg.PerPromptToken.Seconds()+v.Decode))
+	v.Tau = max(0.5, 2*(float64(s.cfg.Chunk)*s.cfg.PerPromptToken.Seconds()+v.Step))
 	blocks := float64(s.cfg.KVTokens / chain.BlockTokens)
 	v.KV = float64(pinned) / blocks
 	if s.kv >= 0 && now.Sub(s.scraped) < 3*time.Second {
@@ -204,7 +185,7 @@ func (s *slowReplica) view(now time.Time, pinned int) View {
 
 func sameView(a, b View) bool {
 	close := func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 }
-	return close(a.Backlog, b.Backlog) && close(a.Wait, b.Wait) && close(a.Decode, b.Decode) &&
+	return close(a.Backlog, b.Backlog) && close(a.Wait, b.Wait) && close(a.Step, b.Step) &&
 		close(a.Prefill, b.Prefill) && close(a.Tau, b.Tau) && close(a.KV, b.KV) && a.Free == b.Free && a.Down == b.Down
 }
 
@@ -230,7 +211,10 @@ func TestLoadAgreesWithSlowSums(t *testing.T) {
 			case k < 4 && len(live) < 25:
 				// Fractions, so that sums round and an idle replica is zero only if it is made so.
 				q := Load{Prompt: 1 + 30_000*rng.Float64(), Output: 1000 * rng.Float64()}
-				q.Uncached = max(1, q.Prompt*rng.Float64())
+				if q.Uncached = max(1, q.Prompt*rng.Float64()); rng.IntN(3) == 0 {
+					q.Prompts = float64(1 + rng.IntN(3))
+					q.Answers = q.Prompts * float64(1+rng.IntN(4))
+				}
 				p := pair{&Lease{}, nil}
 				r.charge(now, p.fast, q)
 				p.slow = slow.charge(now, q)
@@ -238,6 +222,9 @@ func TestLoadAgreesWithSlowSums(t *testing.T) {
 			case k < 7 && len(live) > 0:
 				i := rng.IntN(len(live))
 				answered := rng.IntN(2) == 0
+				if got, want := live[i].fast.Computed(now), slow.computed(now, live[i].slow); math.Abs(got-want) > 1e-6*want {
+					t.Fatalf("seed %d step %d: %v of %v tokens are computed, want %v", seed, step, got, live[i].slow.prompt, want)
+				}
 				live[i].fast.Release(now, answered)
 				slow.release(now, live[i].slow, answered)
 				old = append(old, live[i])
@@ -281,7 +268,7 @@ func TestLoadAgreesWithSlowSums(t *testing.T) {
 		for _, p := range live {
 			p.fast.Release(now, true)
 		}
-		if r.backlog != 0 || r.context != 0 || r.output != 0 || r.fresh != 0 || r.promised != 0 || r.leases != 0 || r.oldest != nil || r.newest != nil {
+		if r.backlog != 0 || r.context != 0 || r.output != 0 || r.fresh != 0 || r.promised != 0 || r.leases != 0 || r.sequences != 0 || r.queued != 0 || r.oldest != nil || r.newest != nil {
 			t.Fatalf("seed %d: an idle replica has load: %+v", seed, r)
 		}
 	}

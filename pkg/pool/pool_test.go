@@ -10,7 +10,7 @@ import (
 // 100 us + 10 ms / 100 = 200 us, whatever else happens: 5,000 drain in a second.
 var plain = Config{
 	Profile: "8B", Step: 10 * time.Millisecond, PerPromptToken: 100 * time.Microsecond, Chunk: 100,
-	KVTokens: 64_000, Seats: 4, OutputTokens: 256,
+	MaxKVPercent: 100, KVTokens: 64_000, Seats: 4, OutputTokens: 256,
 }
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -169,7 +169,7 @@ func TestViewFollowsTheStepModel(t *testing.T) {
 	d := 0.010 + 0.002 + 0.0165
 	p := 0.0001 + d/100
 	v := r.View(at(0))
-	if !near(v.Decode, d) || !near(v.Prefill, p) || v.Backlog != 900 || !near(v.Wait, 900*p) || v.Tau != 0.5 {
+	if !near(v.Step, d) || !near(v.Prefill, p) || v.Backlog != 900 || !near(v.Wait, 900*p) || v.Tau != 0.5 {
 		t.Errorf("View = %+v, want D %v, P %v, V 900, tau 0.5", v, d, p)
 	}
 	if v := r.View(at(0.1)); !near(v.Backlog, 900-0.1/p) {

@@ -26,7 +26,7 @@ func (p *Pool) Unqueue() {
 }
 
 // placeWait is how long a request waits for a seat on the replica, and for KV, behind those who wait already, in seconds.
-// With B live leases, each of which holds its own for the mean expected answer, out*D seconds, one comes free every
+// With B sequences of live leases, each of which holds its own for the mean expected answer, out*D seconds, one comes free every
 // out*D/B:
 //
 //	seat   (B + waiting + 1 - seats) * out*D/B              while seats lack
@@ -35,10 +35,10 @@ func (r *Replica) placeWait(waiting int, kv float64) (seat, room float64) {
 	if r.leases == 0 {
 		return 0, 0
 	}
-	b := float64(r.leases)
+	b := r.sequences
 	each := r.output / b * r.decode / b
-	if over := r.leases + waiting + 1 - r.seats; over > 0 {
-		seat = float64(over) * each
+	if over := b + float64(waiting+1-r.seats); over > 0 {
+		seat = over * each
 	}
 	if kv >= 1 {
 		room = (1 + (kv-1)*b/kv + float64(waiting)) * each

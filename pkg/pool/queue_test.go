@@ -33,7 +33,7 @@ func TestBehind(t *testing.T) {
 			p.Queue(r, 1000)
 		}
 		views, _ := p.Views(at(0))
-		if d, pf := views[0].Decode, views[0].Prefill; !near(d, 0.01) || !near(pf, 0.0002) {
+		if d, pf := views[0].Step, views[0].Prefill; !near(d, 0.01) || !near(pf, 0.0002) {
 			t.Fatalf("a step of %v s and %v s per token: the figures below are for others", d, pf)
 		}
 		if got := views[0].Behind + views[0].Place(); !near(got, c.want) {

@@ -19,6 +19,8 @@ type Sample struct {
 	HasSize    bool
 	Tokens     float64 // prompt and generated tokens so far: a counter that moves while the replica works
 	HasTokens  bool
+	Prompt     float64 // prompt tokens so far, cached ones included: a counter, which may move at the end of a request only
+	HasPrompt  bool
 
 	Answers      float64 // requests finished so far, and the tokens of their answers: counters
 	AnswerTokens float64
@@ -28,6 +30,9 @@ type Sample struct {
 	InterToken Summary // seconds between two tokens of an answer
 	Queue      Summary // seconds in the replica's own queue
 	Hits       Summary // per prompt token, 1 for one that its prefix cache held and 0 for another
+
+	Computed    float64 // uncached prompt tokens so far
+	HasComputed bool
 
 	Preemptions    float64 // so far
 	HasPreemptions bool
@@ -54,6 +59,8 @@ func (m Summary) since(last Summary) (d Summary) {
 // counts is what a replica counted between two scrapes, by the fields of Sample.
 type counts struct {
 	answers, ttft, interToken, queue, hits Summary
+	computed                               float64 // uncached prompt tokens
+	hasComputed                            bool
 	preemptions                            float64
 	hasPreemptions                         bool
 }
@@ -65,6 +72,9 @@ func (s *Sample) since(last *Sample) (c counts) {
 	c = counts{
 		answers: s.answers().since(last.answers()), ttft: s.TTFT.since(last.TTFT), interToken: s.InterToken.since(last.InterToken),
 		queue: s.Queue.since(last.Queue), hits: s.Hits.since(last.Hits),
+	}
+	if n := s.Computed - last.Computed; s.HasComputed && last.HasComputed && n >= 0 {
+		c.computed, c.hasComputed = n, true
 	}
 	if n := s.Preemptions - last.Preemptions; s.HasPreemptions && last.HasPreemptions && n >= 0 {
 		c.preemptions, c.hasPreemptions = n, true
@@ -78,8 +88,14 @@ func (s *Sample) keep(last *Sample) {
 	if !s.HasTokens {
 		s.Tokens, s.HasTokens = last.Tokens, last.HasTokens
 	}
+	if !s.HasPrompt {
+		s.Prompt, s.HasPrompt = last.Prompt, last.HasPrompt
+	}
 	if !s.HasAnswers {
 		s.Answers, s.AnswerTokens, s.HasAnswers = last.Answers, last.AnswerTokens, last.HasAnswers
+	}
+	if !s.HasComputed {
+		s.Computed, s.HasComputed = last.Computed, last.HasComputed
 	}
 	if !s.HasPreemptions {
 		s.Preemptions, s.HasPreemptions = last.Preemptions, last.HasPreemptions
@@ -107,6 +123,15 @@ func (s *Sample) restarted(last *Sample) bool {
 
 // Stale is the age at which a gauge stops being believed: three scrapes of one second.
 const Stale = 3 * time.Second
+
+// mostRequests is more than any replica runs or lets wait.
+const mostRequests = 1 << 20
+
+// doubt takes a gauge for unknown that no replica can have: what it says of others is remembered for minutes.
+func (s *Sample) doubt() {
+	s.HasRunning = s.HasRunning && s.Running <= mostRequests
+	s.HasWaiting = s.HasWaiting && s.Waiting <= mostRequests
+}
 
 // Observe takes a scrape. Gauges never overwrite the load that weir counts itself.
 func (r *Replica) Observe(now time.Time, s Sample) {
@@ -140,6 +165,7 @@ func (r *Replica) Observe(now time.Time, s Sample) {
 	}
 	r.meet(s)
 	r.lately = s.since(&last)
+	r.study(&s, s.At.Sub(last.At).Seconds())
 	s.keep(&last)
 	r.sample, r.sampled = s, true
 	r.pace(now)
@@ -151,6 +177,8 @@ func (r *Replica) restart(now time.Time) {
 	r.known = true
 	r.cold.Store(true)
 	r.restarts++
+	r.work = work{}
+	r.fit.Forget()
 	r.progress(now)
 }
 

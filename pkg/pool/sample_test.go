@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirproxy/weir/pkg/chain"
+	"github.com/weirproxy/weir/pkg/prefix"
 )
 
 func TestRestart(t *testing.T) {
@@ -42,7 +43,7 @@ func TestRestart(t *testing.T) {
 		r := New("p", []string{"a"}, plain).Replicas[0]
 		c := chain.Chain{1, 2, 3}
 		for i, sample := range s.samples {
-			r.Index.Unpin(c, r.Index.Pin(c, 0), true)
+			r.Index.Unpin(c, r.Index.Pin(c, 0), prefix.All)
 			sample.At = at(float64(i))
 			r.Observe(sample.At, sample)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirproxy/weir/pkg/chain"
+	"github.com/weirproxy/weir/pkg/prefix"
 )
 
 // A replica's KV has the size that it tells itself, from then on, and until it tells another; what is cached there beyond it is
@@ -16,7 +17,7 @@ func TestReplicaTellsItsSize(t *testing.T) {
 	for i := range c {
 		c[i] = chain.Hash(i + 1)
 	}
-	r.Index.Unpin(c, r.Index.Pin(c, 0), true)
+	r.Index.Unpin(c, r.Index.Pin(c, 0), prefix.All)
 	for _, s := range []struct {
 		tells  float64
 		tokens float64

@@ -3,7 +3,6 @@ package pool
 import (
 	"time"
 
-	"github.com/weirproxy/weir/pkg/chain"
 	"github.com/weirproxy/weir/pkg/knee"
 )
 
@@ -14,8 +13,9 @@ func (r *Replica) Cold() bool { return r.cold.Load() }
 // View is a replica's load at one instant, as picking and gating see it.
 type View struct {
 	Backlog float64     // V: uncached prompt tokens ahead
-	Decode  float64     // D: seconds of a step without prefill
 	Prefill float64     // P: seconds per uncached token
+	Step    float64     // D by the pool's rates: seconds of a step without prefill,
+	Price   float64     // and P by them: what a request's own tokens are priced by
 	Wait    float64     // V*P, seconds
 	Behind  float64     // seconds that those who wait for it add (Queue), and bulk of others that is to be expected (share)
 	Seat    float64     // seconds until a seat is free behind them
@@ -27,6 +27,8 @@ type View struct {
 	Free    bool        // a seat is free
 	Down    bool        // it fails: to be picked only if all do
 	NoBulk  bool        // it is kept free of bulk, as others send to the pool, too
+
+	drained float64 // of weir's own backlog since the last event
 }
 
 // Place is the wait for a seat and KV, in seconds.
@@ -43,15 +45,17 @@ func (r *Replica) View(now time.Time) (v View) {
 
 // view is View into *v: a copy less, where every replica of a large pool is looked at.
 func (r *Replica) view(now time.Time, v *View) {
-	v.Backlog = r.backlog - r.drainedBy(now)
-	v.Decode, v.Prefill, v.Tau = r.decode, r.prefill, r.tau
+	theirs, own := r.drainedBy(now)
+	v.drained = own
+	v.Backlog = r.theirs - theirs + r.backlog - own
+	v.Prefill, v.Step, v.Price, v.Tau = r.prefill, r.step, r.price, r.tau
 	v.Wait = v.Backlog * r.prefill
 	v.Used, v.KV = r.kv(now)
 	if v.KV != r.memoryOf {
 		r.memoryOf, r.memory = v.KV, knee.MemoryWith(v.KV)
 	}
 	v.Memory = r.memory
-	v.Free = r.leases < r.seats
+	v.Free = r.sequences < float64(r.seats)
 	v.Down, v.NoBulk = r.health.failing() && r.down(now), false
 }
 
@@ -70,7 +74,7 @@ func (p *Pool) Views(now time.Time) (views []View, mean Delay) {
 		v.Behind = q.tokens * v.Prefill
 		v.Seat, v.Room = r.placeWait(q.requests, v.Used)
 		mean.All += v.Wait + v.Behind
-		if !r.holdsBulk(v.Backlog) {
+		if !r.holdsBulk(v.drained) {
 			mean.Interactive += v.Wait + v.Behind
 		}
 	}
@@ -85,10 +89,10 @@ func (p *Pool) Views(now time.Time) (views []View, mean Delay) {
 // since. Without: the blocks that live leases pin in the index, weir's own count, answers included.
 func (r *Replica) kv(now time.Time) (used, all float64) {
 	if r.sampled && r.sample.HasKV && now.Sub(r.sample.At) < Stale {
-		used = r.sample.KV + r.Share(r.fresh)
+		used = r.sample.KV/r.maxKV + r.Share(r.fresh)
 		return used, used + r.Share(r.promised)
 	}
-	all = r.Share(float64(r.Index.Pinned() * chain.BlockTokens))
+	all = r.Share(float64(r.Index.Pinned()) * r.block)
 	return all, all
 }
 
@@ -127,8 +131,8 @@ func (r *Replica) Drains(now time.Time, v View, wait float64) (d time.Duration, 
 	return d, !now.Add(d).After(r.patience)
 }
 
-// Share is how much of the replica's KV that many tokens take.
-func (r *Replica) Share(tokens float64) float64 { return tokens / r.kvTokens }
+// Share is how much of the replica's usable KV that many tokens take.
+func (r *Replica) Share(tokens float64) float64 { return tokens / (r.maxKV * r.kvTokens) }
 
 // Stats is one replica as /debug/pool shows it.
 type Stats struct {

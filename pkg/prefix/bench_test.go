@@ -23,7 +23,7 @@ func BenchmarkMatch(b *testing.B) {
 	x := NewIndex(421_000 / chain.BlockTokens)
 	for seed := range uint64(12) {
 		c := promptChain(seed, 512)
-		x.Unpin(c, x.Pin(c, 0), true)
+		x.Unpin(c, x.Pin(c, 0), All)
 	}
 	for _, c := range []struct {
 		name string

@@ -98,7 +98,7 @@ func TestIndexMemoryIsBounded(t *testing.T) {
 			for _, x := range all {
 				seed++
 				c := promptChain(seed, prompt)
-				x.Unpin(c, x.Pin(c, 4), true)
+				x.Unpin(c, x.Pin(c, 4), All)
 				if used := x.usedLocked(); used > capacity {
 					t.Fatalf("%d blocks of %d are used", used, capacity)
 				}

@@ -24,7 +24,7 @@ type block struct {
 	prev, next int32
 	pins       int32
 	named      bool // in the map; the blocks of an answer are not, as nobody can match them
-	computed   bool // some request that used it was answered
+	computed   bool // the replica has computed it for some request that used it
 }
 
 // Index models the prefix cache of one replica. Safe for concurrent use.
@@ -124,6 +124,9 @@ func (x *Index) holdsLocked(h chain.Hash) bool {
 	return ok
 }
 
+// All is every block that Pin took, for Unpin.
+const All = math.MaxInt
+
 // Pins is what Pin took, for Unpin. The zero value is nothing.
 type Pins struct {
 	named, anonymous int // blocks of the chain, and without a hash
@@ -165,10 +168,10 @@ func (x *Index) Pin(c chain.Chain, extra int) Pins {
 	return Pins{named, anonymous, x.resets}
 }
 
-// Unpin gives back what Pin took of c. With answered they stay in the cache until evicted, the tail of the answer
-// first and the head of the prompt last. Without, those go that no answered request has used: the replica
-// may never have computed them.
-func (x *Index) Unpin(c chain.Chain, p Pins, answered bool) {
+// Unpin gives back what Pin took of c. The replica has computed the first so many of them, the chain's blocks before those
+// without a hash: they stay in the cache until evicted, the tail of the answer first and the head of the prompt last. Of the
+// rest those go that it has computed for no other request.
+func (x *Index) Unpin(c chain.Chain, p Pins, computed int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p.resets != x.resets {
@@ -176,10 +179,7 @@ func (x *Index) Unpin(c chain.Chain, p Pins, answered bool) {
 	}
 	x.reserved -= p.anonymous
 	x.pinned.Add(-int64(p.anonymous))
-	if !answered {
-		p.anonymous = 0
-	}
-	for range p.anonymous {
+	for range min(max(computed-p.named, 0), p.anonymous) {
 		i, ok := x.takeLocked() // fails only after a Resize that shrank: else the place that was reserved is free
 		if !ok {
 			break
@@ -190,7 +190,7 @@ func (x *Index) Unpin(c chain.Chain, p Pins, answered bool) {
 	for k := p.named - 1; k >= 0; k-- {
 		i := x.byHash[c[k]]
 		b := &x.slots[i]
-		b.computed = b.computed || answered
+		b.computed = b.computed || k < computed
 		if b.pins--; b.pins > 0 {
 			continue
 		}

@@ -20,6 +20,11 @@ func randomChain(rng *rand.Rand, depth int) chain.Chain {
 	return c
 }
 
+// drawComputed is how many of a request's blocks were computed: all, none, or some of the chain and of its answer.
+func drawComputed(rng *rand.Rand, c chain.Chain) int {
+	return []int{All, 0, rng.IntN(len(c) + 4)}[rng.IntN(3)]
+}
+
 // live is a request that holds blocks of both models.
 type live struct {
 	c                chain.Chain
@@ -49,10 +54,10 @@ func TestIndexAgreesWithSlowLRU(t *testing.T) {
 				i := rng.IntN(len(lives))
 				l := lives[i]
 				lives = slices.Delete(lives, i, i+1)
-				answered := rng.IntN(3) > 0
-				x.Unpin(l.c, l.hold, answered)
+				computed := drawComputed(rng, l.c)
+				x.Unpin(l.c, l.hold, computed)
 				if !l.old {
-					slow.unpin(l.c, l.named, l.anonymous, answered)
+					slow.unpin(l.c, l.named, l.anonymous, computed)
 				}
 			case k == 98 && step%2 == 0:
 				slow.capacity = 1 + rng.IntN(60)
@@ -74,7 +79,7 @@ func TestIndexAgreesWithSlowLRU(t *testing.T) {
 			}
 		}
 		for i, l := range lives {
-			x.Unpin(l.c, l.hold, i%2 == 0)
+			x.Unpin(l.c, l.hold, i)
 		}
 		if x.Pinned() != 0 || x.reserved != 0 {
 			t.Fatalf("seed %d: %d blocks pinned and %d reserved with no request left", seed, x.Pinned(), x.reserved)
@@ -123,11 +128,11 @@ func TestUnpinAfterResetTouchesNothing(t *testing.T) {
 	before := x.Pin(c, 2)
 	x.Reset()
 	after := x.Pin(c, 2)
-	x.Unpin(c, before, true)
+	x.Unpin(c, before, All)
 	if x.Pinned() != 5 || x.Match(c) != 3 {
 		t.Errorf("%d blocks pinned and %d matched after the old request's end, want 5 and 3", x.Pinned(), x.Match(c))
 	}
-	x.Unpin(c, after, true)
+	x.Unpin(c, after, All)
 	if x.Pinned() != 0 || x.Match(c) != 3 {
 		t.Errorf("%d blocks pinned and %d matched in the end, want 0 and 3", x.Pinned(), x.Match(c))
 	}
@@ -154,7 +159,7 @@ func TestVersionChangesWithEveryAnswer(t *testing.T) {
 			c := randomChain(rng, 8)
 			lives = append(lives, live{c: c, hold: x.Pin(c, 1)})
 		} else {
-			x.Unpin(lives[0].c, lives[0].hold, rng.IntN(2) == 0)
+			x.Unpin(lives[0].c, lives[0].hold, drawComputed(rng, lives[0].c))
 			lives = lives[1:]
 		}
 		if !slices.Equal(before, answers()) {
@@ -198,7 +203,7 @@ func TestIndexIsSafeForConcurrentUse(t *testing.T) {
 					x.Reset()
 				}
 				x.TryMatch(c, i%12)
-				x.Unpin(c, hold, i%2 == 0)
+				x.Unpin(c, hold, i%14)
 			}
 		})
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // slowIndex is the package comment's LRU as a plain list: the least recently released block is evicted, and a
-// request that ends releases its answer first and then its prompt, last block first. A block that no answered
-// request has used is gone with its last pin.
+// request that ends releases its answer first and then its prompt, last block first. A block that no request has told to
+// be computed is gone with its last pin.
 type slowIndex struct {
 	capacity int
 	blocks   []slowBlock
@@ -85,9 +85,9 @@ func (s *slowIndex) pass(n int) {
 	}
 }
 
-func (s *slowIndex) free(i int, answered bool) {
+func (s *slowIndex) free(i int, computed bool) {
 	b := &s.blocks[i]
-	b.used = b.used || answered
+	b.used = b.used || computed
 	if b.pins--; b.pins > 0 {
 		return
 	}
@@ -99,12 +99,12 @@ func (s *slowIndex) free(i int, answered bool) {
 	b.freed = s.clock
 }
 
-func (s *slowIndex) unpin(c chain.Chain, named, anonymous int, answered bool) {
-	for range anonymous {
-		s.free(slices.IndexFunc(s.blocks, func(b slowBlock) bool { return b.hash == 0 && b.pins > 0 }), answered)
+func (s *slowIndex) unpin(c chain.Chain, named, anonymous, computed int) {
+	for k := range anonymous {
+		s.free(slices.IndexFunc(s.blocks, func(b slowBlock) bool { return b.hash == 0 && b.pins > 0 }), named+k < computed)
 	}
-	for _, h := range slices.Backward(c[:named]) {
-		s.free(s.find(h), answered)
+	for k, h := range slices.Backward(c[:named]) {
+		s.free(s.find(h), k < computed)
 	}
 	s.fit(s.capacity)
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/weirproxy/weir/pkg/chain"
 )
 
-// request is one that pins a chain, and whether it is answered.
+// request is one that pins a chain, and how many of its blocks are computed when it ends.
 type request struct {
 	c        chain.Chain
-	answered bool
+	computed int
 }
 
-// TestOnlyWhatWasAnsweredStays: what is held in the end is what some answered request has used, whatever order they
+// TestOnlyWhatWasComputedStays: what is held in the end is what was computed for some request, whatever order they
 // come and go in.
-func TestOnlyWhatWasAnsweredStays(t *testing.T) {
+func TestOnlyWhatWasComputedStays(t *testing.T) {
 	long, short, other := chain.Chain{1, 2, 3, 4}, chain.Chain{1, 2}, chain.Chain{1, 2, 9}
 	for _, c := range []struct {
 		name     string
@@ -25,14 +25,20 @@ func TestOnlyWhatWasAnsweredStays(t *testing.T) {
 		other    int
 		used     int // with those of answers
 	}{
-		{"one that was answered", []request{{long, true}}, []int{0}, 4, 2, 5},
-		{"one that was not", []request{{long, false}}, []int{0}, 0, 0, 0},
-		{"not, after one that was", []request{{short, true}, {long, false}}, []int{0, 1}, 2, 2, 3},
-		{"not, before the end of one that was", []request{{long, false}, {short, true}}, []int{0, 1}, 2, 2, 3},
-		{"not, beside one that was and ends first", []request{{long, false}, {short, true}}, []int{1, 0}, 2, 2, 3},
-		{"a branch that was not", []request{{long, true}, {other, false}}, []int{1, 0}, 4, 2, 5},
-		{"two that were not", []request{{long, false}, {other, false}}, []int{1, 0}, 0, 0, 0},
-		{"the longer one was", []request{{short, false}, {long, true}}, []int{0, 1}, 4, 2, 5},
+		{"one that was answered", []request{{long, All}}, []int{0}, 4, 2, 5},
+		{"one that was not", []request{{long, 0}}, []int{0}, 0, 0, 0},
+		{"not, after one that was", []request{{short, All}, {long, 0}}, []int{0, 1}, 2, 2, 3},
+		{"not, before the end of one that was", []request{{long, 0}, {short, All}}, []int{0, 1}, 2, 2, 3},
+		{"not, beside one that was and ends first", []request{{long, 0}, {short, All}}, []int{1, 0}, 2, 2, 3},
+		{"a branch that was not", []request{{long, All}, {other, 0}}, []int{1, 0}, 4, 2, 5},
+		{"two that were not", []request{{long, 0}, {other, 0}}, []int{1, 0}, 0, 0, 0},
+		{"a part of it", []request{{long, 3}}, []int{0}, 3, 2, 3},
+		{"a part, after one of which less was", []request{{short, 1}, {long, 3}}, []int{0, 1}, 3, 2, 3},
+		{"a part, after one of which more was", []request{{long, 3}, {other, 1}}, []int{0, 1}, 3, 2, 3},
+		{"a part, beside one that was not and ends last", []request{{long, 3}, {long, 0}}, []int{0, 1}, 3, 2, 3},
+		{"all but its answer", []request{{long, 4}}, []int{0}, 4, 2, 4},
+		{"and its answer", []request{{long, 5}}, []int{0}, 4, 2, 5},
+		{"the longer one was", []request{{short, 0}, {long, All}}, []int{0, 1}, 4, 2, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := NewIndex(100)
@@ -44,7 +50,7 @@ func TestOnlyWhatWasAnsweredStays(t *testing.T) {
 				}
 			}
 			for _, i := range c.ends {
-				x.Unpin(c.requests[i].c, pins[i], c.requests[i].answered)
+				x.Unpin(c.requests[i].c, pins[i], c.requests[i].computed)
 			}
 			if got := x.Match(long); got != c.long {
 				t.Errorf("%d blocks of %v held, want %d", got, long, c.long)
@@ -64,13 +70,13 @@ func TestOnlyWhatWasAnsweredStays(t *testing.T) {
 func TestUnansweredEvictsWhatItMust(t *testing.T) {
 	x := NewIndex(4)
 	old := chain.Chain{1, 2, 3}
-	x.Unpin(old, x.Pin(old, 0), true)
+	x.Unpin(old, x.Pin(old, 0), All)
 	failed := chain.Chain{7, 8, 9}
 	p := x.Pin(failed, 0)
 	if n := x.Match(old); n != 1 {
 		t.Errorf("%d old blocks beside three new ones in four", n)
 	}
-	x.Unpin(failed, p, false)
+	x.Unpin(failed, p, 0)
 	if n := x.Match(failed); n != 0 || x.Match(old) != 1 || x.usedLocked() != 1 {
 		t.Errorf("%d of the failed one's blocks held, %d old ones, %d used", n, x.Match(old), x.usedLocked())
 	}
@@ -82,7 +88,7 @@ func TestVersionTellsOfWhatIsDropped(t *testing.T) {
 	c := chain.Chain{1, 2}
 	p := x.Pin(c, 0)
 	before := x.Version()
-	x.Unpin(c, p, false)
+	x.Unpin(c, p, 0)
 	if x.Version() == before || x.Match(c) != 0 {
 		t.Errorf("version %d, then %d; %d blocks held", before, x.Version(), x.Match(c))
 	}
@@ -101,7 +107,7 @@ func TestHeldBlocksAreTheFirstOnes(t *testing.T) {
 				lives = append(lives, live{c: c, hold: x.Pin(c, rng.IntN(4))})
 			} else {
 				i := rng.IntN(len(lives))
-				x.Unpin(lives[i].c, lives[i].hold, rng.IntN(2) == 0)
+				x.Unpin(lives[i].c, lives[i].hold, drawComputed(rng, lives[i].c))
 				lives[i] = lives[len(lives)-1]
 				lives = lives[:len(lives)-1]
 			}

@@ -35,6 +35,7 @@ func (p *Parser) batch(dst *Prompt, s *scanner) int {
 			return -1
 		}
 		total += tokens
+		dst.Prompts = min(n+1, MaxPrompts)
 	}
 	if s.reason != ReasonNone {
 		return -1
@@ -49,6 +50,7 @@ func (p *Parser) item(dst *Prompt, raw []byte, first bool) int {
 		return -1
 	}
 	if first {
+		dst.Exact = raw[0] == '['
 		p.begin(dst, raw[0] == '[')
 	} else {
 		p.enc.begin(toCount)

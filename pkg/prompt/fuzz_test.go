@@ -18,6 +18,8 @@ var seeds = []string{
 	`{"prompt":[101,102,4294967295]}`,
 	`{"prompt":[[1,2],[3],"x"]}`,
 	`{"prompt":[],"messages":[]}`,
+	`{"prompt":["a","b","c"],"n":3,"best_of":5}`,
+	`{"messages":[],"n":300,"best_of":"5"}`,
 	`{"prompt":[1,"a"]}`,
 	"\xEF\xBB\xBF" + ` { "mod\u0065l" : "\ud83d\ude00\ud83d\u00e9\/" , "prompt" : "a` + "\xff\xfe" + `b\\\"\n\ud83d" } `,
 	`{"model":"m","model":"n","messages":"x","messages":[{"role":"a","role":"b","content":["x"],"content":"y"}]}`,
@@ -40,7 +42,7 @@ func compare(t *testing.T, api API, body []byte) {
 	}
 	got.Chain, want.Chain = nil, nil
 	if got.API != want.API || got.Model != want.Model || got.Tokens != want.Tokens || got.MaxTokens != want.MaxTokens ||
-		got.Stream != want.Stream || got.Reason != want.Reason {
+		got.Prompts != want.Prompts || got.Answers != want.Answers || got.Stream != want.Stream || got.Reason != want.Reason {
 		t.Errorf("read as %+v, want %+v", got, want.Prompt)
 	}
 }

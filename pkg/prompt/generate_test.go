@@ -115,7 +115,7 @@ func (r render) body(c conversation) string {
 	}
 	return r.space() + r.list("{}", true, r.member("model", r.str(c.model)), r.member("cache_salt", salt),
 		r.member("tools", list), r.member("messages", r.list("[]", false, turns...)),
-		r.member("temperature", "0.5"), r.member("metadata", `{"messages":["x"],"a":[{}]}`)) + r.space()
+		r.member("n", []string{"", "1", "3"}[r.IntN(3)]), r.member("temperature", "0.5"), r.member("metadata", `{"messages":["x"],"a":[{}]}`)) + r.space()
 }
 
 func (r render) turn(t turn) string {

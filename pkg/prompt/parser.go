@@ -26,7 +26,7 @@ type Parser struct {
 type members struct {
 	model, salt, tools, prompt     span
 	maxTokens, maxCompletionTokens span
-	stream                         span
+	n, bestOf, stream              span
 	messages                       bool // an array; its parts are in Parser.fields
 }
 
@@ -35,12 +35,12 @@ type members struct {
 // dst.Reason says why. Time is linear in the body; nothing is allocated once the scratch memory has grown,
 // except for a model or salt that differs from the last one.
 func (p *Parser) Parse(dst *Prompt, path, encoding string, body []byte) {
-	*dst = Prompt{Chain: dst.Chain[:0]}
+	*dst = Prompt{Chain: dst.Chain[:0], Prompts: 1, Answers: 1}
 	dst.API, p.path = apiOf(path, p.path)
 	dst.Reason = p.read(dst, encoding, body)
 	p.scan.reset(nil)
 	if dst.Reason != ReasonNone {
-		dst.Chain = dst.Chain[:0]
+		dst.Chain, dst.Exact, dst.Prompts = dst.Chain[:0], false, 1
 		dst.Tokens = sizeTokens(body, dst.Reason == ReasonEncoding || looksJSON(body))
 	}
 }
@@ -63,6 +63,11 @@ func (p *Parser) read(dst *Prompt, encoding string, body []byte) Reason {
 	if dst.MaxTokens = integer(p.scan.of(m.maxCompletionTokens)); dst.MaxTokens == 0 {
 		dst.MaxTokens = integer(p.scan.of(m.maxTokens))
 	}
+	dst.Answers = integer(p.scan.of(m.n))
+	if dst.API == APICompletions { // of best_of answers, n are returned
+		dst.Answers = max(dst.Answers, integer(p.scan.of(m.bestOf)))
+	}
+	dst.Answers = min(max(dst.Answers, 1), MaxAnswers)
 	if !p.text(&p.model, m.model) || !p.text(&p.salt, m.salt) {
 		return ReasonShape
 	}
@@ -98,6 +103,10 @@ func (p *Parser) body(m *members) Reason {
 			m.tools = s.value()
 		case "stream":
 			m.stream = s.value()
+		case "n":
+			m.n = s.value()
+		case "best_of":
+			m.bestOf = s.value()
 		case "max_tokens":
 			m.maxTokens = s.value()
 		case "max_completion_tokens":

@@ -23,7 +23,7 @@
 // ids count exactly. An image, audio or file counts MediaTokens whatever its size and takes part by its hash.
 //
 // A list of prompts has the chain of its first item and the tokens of all: a replica computes the batch
-// together, and only a leading prefix can be looked up.
+// together, and only a leading prefix can be looked up. It gets as many answers as it has prompts, times n.
 //
 // The grammar is checked only as far as finding the parts needs it: what a server refuses may be read here,
 // what a server accepts is read as Python's json reads it (exact keys, the last duplicate wins). The chain
@@ -88,6 +88,13 @@ const (
 	// MaxParts bounds the parts recorded (roles, texts, calls) of one prompt; more is ReasonShape. Each costs
 	// the server at least a token, and 131,072 is beyond most contexts.
 	MaxParts = 128 << 10
+
+	// MaxAnswers bounds n, the answers to one prompt: OpenAI's bound. vLLM has none, and more are counted as so many.
+	MaxAnswers = 128
+
+	// MaxPrompts bounds the prompts of a list that count as one each, as their answers take seats: 1,024 are vLLM's most
+	// running at once by default. All tokens of a longer list count.
+	MaxPrompts = 1024
 )
 
 // Prompt is what routing needs to know of a request.
@@ -96,8 +103,11 @@ type Prompt struct {
 	Model     string      // as the client names it; "" if absent or unread. Not safe as a metric label
 	Chain     chain.Chain // empty when Reason is set; its memory is used again by the next Parse into this Prompt
 	Tokens    int         // estimated prompt tokens, of all prompts of a batch; 0 only for an empty body
-	MaxTokens int         // bound on the answer in tokens; 0: not given
+	MaxTokens int         // bound on each answer in tokens; 0: not given
+	Prompts   int         // in the list that it is, 1 to MaxPrompts
+	Answers   int         // asked for to each of them, 1 to MaxAnswers
 	Stream    bool        // the answer is asked for as events
+	Exact     bool        // Tokens is counted, not estimated: the prompt is token ids
 	Reason    Reason
 }
 

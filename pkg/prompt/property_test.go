@@ -131,7 +131,8 @@ func TestParserForgets(t *testing.T) {
 		var want Prompt
 		fresh.Parse(&want, path, "", body)
 		reused.Parse(&dst, path, "", body)
-		if !slices.Equal(want.Chain, dst.Chain) || want.Tokens != dst.Tokens || want.Model != dst.Model || want.Reason != dst.Reason || want.MaxTokens != dst.MaxTokens || want.Stream != dst.Stream {
+		if !slices.Equal(want.Chain, dst.Chain) || want.Tokens != dst.Tokens || want.Model != dst.Model || want.Reason != dst.Reason || want.MaxTokens != dst.MaxTokens ||
+			want.Prompts != dst.Prompts || want.Answers != dst.Answers || want.Stream != dst.Stream {
 			t.Fatalf("a used Parser reads %+v, a new one %+v: %s", dst, want, body)
 		}
 	}

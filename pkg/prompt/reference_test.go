@@ -175,7 +175,7 @@ func limitOf(raw json.RawMessage) int {
 
 // reference reads a body that is valid JSON.
 func reference(api API, body []byte) (w wanted) {
-	size := wanted{Prompt: Prompt{API: api, Tokens: min(ceil4(len(body)), MaxSizeTokens)}}
+	size := wanted{Prompt: Prompt{API: api, Prompts: 1, Answers: 1, Tokens: min(ceil4(len(body)), MaxSizeTokens)}}
 	body = bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF"))
 	trimmed := bytes.TrimSpace(body)
 	if trimmed[0] != '{' && trimmed[0] != '[' {
@@ -194,7 +194,12 @@ func reference(api API, body []byte) (w wanted) {
 	if v := limitOf(m["max_completion_tokens"]); v > 0 {
 		w.MaxTokens = v
 	}
-	size.Reason, size.Model, size.Stream, size.MaxTokens = ReasonShape, w.Model, w.Stream, w.MaxTokens
+	w.Prompts, w.Answers = 1, limitOf(m["n"])
+	if api == APICompletions && limitOf(m["best_of"]) > w.Answers {
+		w.Answers = limitOf(m["best_of"])
+	}
+	w.Answers = min(max(w.Answers, 1), 128)
+	size.Reason, size.Model, size.Stream, size.MaxTokens, size.Answers = ReasonShape, w.Model, w.Stream, w.MaxTokens, w.Answers
 	salt := plainString(m["cache_salt"])
 	if len(w.Model) > MaxNameBytes || len(salt) > MaxNameBytes {
 		size.Model = ""
@@ -215,6 +220,7 @@ func reference(api API, body []byte) (w wanted) {
 		items := []json.RawMessage{prompt}
 		if list, ok := array(prompt); ok && (len(list) == 0 || list[0][0] == '"' || list[0][0] == '[') {
 			items = list
+			w.Prompts = min(max(len(list), 1), 1024)
 		}
 		for i, it := range items {
 			out, ids, ok := itemOf(it)

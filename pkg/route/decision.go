@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirproxy/weir/pkg/chain"
 	"github.com/weirproxy/weir/pkg/gate"
 	"github.com/weirproxy/weir/pkg/pick"
 	"github.com/weirproxy/weir/pkg/pool"
@@ -105,7 +104,10 @@ type Decision struct {
 	Events  bool          // it answers with an event stream, whose headers come before any work
 	Crowded bool          // Envoy's own breaker refused it: no replica has seen it
 
-	policy *policy // that it came under
+	policy *policy    // that it came under
+	text   *pool.Text // that the prompt's tokens are estimated by; nil: they are counted
+	plain  float64    // tokens by its bytes alone
+	block  float64    // tokens of a block of its chain
 	query  pick.Query
 	ticket gate.Ticket
 	lease  pool.Lease
@@ -131,6 +133,12 @@ func (d *Decision) MaxHold() time.Duration { return d.policy.MaxHold }
 
 // Predicted is how long it was expected to be held when it came; 0: not at all, or too few were admitted to tell.
 func (d *Decision) Predicted() time.Duration { return d.ticket.Predicted }
+
+// PredictedFirst is how long it was expected to take from its pick to its first token, of Picked: V*P + u*P + D there, and
+// what requests are learned to take beyond that.
+func (d *Decision) PredictedFirst() time.Duration {
+	return time.Duration(d.lease.First() * float64(time.Second))
+}
 
 // HeldFor is what it was held for, by the last look at it before it went; gate.Nothing: it was not held.
 func (d *Decision) HeldFor() gate.Why { return d.ticket.Why }
@@ -166,6 +174,9 @@ const (
 // that it wants has drained to its knee.
 func (r *Router) refuse(now time.Time, d *Decision, o Outcome) {
 	d.State, d.Outcome, d.Wait = Refused, o, now.Sub(d.Arrived)
+	if o == Late {
+		r.pool.Waited(d.Predicted().Seconds(), d.Wait.Seconds())
+	}
 	after, ok := r.gate.Retry(now, &d.ticket, d.ticket.Deadline.Sub(d.Arrived), maxRetry)
 	if !ok {
 		r.best(now, &d.ticket)
@@ -182,19 +193,19 @@ func (d *Decision) pin(at *pool.Replica, l pool.Load) {
 	if d.pinned.gone {
 		return
 	}
-	d.pinned.replica, d.pinned.pins = at, at.Index.Pin(d.Prompt.Chain, answerBlocks(l))
+	d.pinned.replica, d.pinned.pins = at, at.Index.Pin(d.Prompt.Chain, d.answerBlocks(l))
 }
 
-// unpin gives them back; last says that the request ended, answered that their replica answered it.
-func (d *Decision) unpin(last, answered bool) {
+// unpin gives them back, of which their replica has computed the first so many; last says that the request ended.
+func (d *Decision) unpin(last bool, computed int) {
 	d.pinned.mu.Lock()
 	defer d.pinned.mu.Unlock()
 	d.pinned.gone = d.pinned.gone || last
 	if at := d.pinned.replica; at != nil {
-		at.Index.Unpin(d.Prompt.Chain, d.pinned.pins, answered)
+		at.Index.Unpin(d.Prompt.Chain, d.pinned.pins, computed)
 		d.pinned.replica = nil
 	}
 }
 
-// answerBlocks is the blocks without a hash that a request takes: its answer, and the prompt's partial last one.
-func answerBlocks(l pool.Load) int { return int(l.Output)/chain.BlockTokens + 1 }
+// answerBlocks is the blocks without a hash that a request takes: its answers, and for each the prompt's partial last one.
+func (d *Decision) answerBlocks(l pool.Load) int { return int(l.Output/d.block + l.Answers) }

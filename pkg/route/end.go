@@ -4,22 +4,23 @@ import (
 	"time"
 
 	"github.com/weirproxy/weir/pkg/pool"
+	"github.com/weirproxy/weir/pkg/prefix"
 )
 
 // Done ends a request: it takes it out of the gate or its load off the replica. The first call counts, later
 // ones do nothing. end tells how: CutHeld or Failed of one that is still held, which is LeftHeld otherwise; a Decision
 // that was refused keeps its own Outcome. It reports whether others are held, so that Release is due.
 func (r *Router) Done(now time.Time, d *Decision, end Outcome) (held bool) {
-	held = r.finish(now, d, end)
-	d.unpin(true, d.answered(end))
+	held, computed := r.finish(now, d, end)
+	d.unpin(true, computed)
 	return held
 }
 
-func (r *Router) finish(now time.Time, d *Decision, end Outcome) (held bool) {
+func (r *Router) finish(now time.Time, d *Decision, end Outcome) (held bool, computed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d.ended {
-		return false
+		return false, 0
 	}
 	d.ended = true
 	switch {
@@ -34,13 +35,15 @@ func (r *Router) finish(now time.Time, d *Decision, end Outcome) (held bool) {
 		}
 		d.Outcome = end
 		at := d.lease.Replica
+		computed = d.computed(now, end)
+		r.pool.End(now, &d.lease, d.kind(), computed == prefix.All, d.Status >= 300)
 		failed := d.unavailable() || end == Unanswered && at.Stalled(now) && d.overdue(now)
 		d.lease.Release(now, d.worked(now, end))
 		if failed {
 			at.Fail(now)
 		}
 	}
-	return r.gate.Len() > 0
+	return r.gate.Len() > 0, computed
 }
 
 // Dismiss refuses a Decision that is still held, as weir stops, and reports whether it was: else its wait is over, and
@@ -60,14 +63,32 @@ func (d *Decision) overdue(now time.Time) bool {
 	return now.Sub(d.Arrived.Add(d.Wait)) > pool.Patience+d.lease.Replica.Explains(d.lease.Load.Uncached)
 }
 
-// answered reports whether the replica answered the request, and not with an error, so that it has computed its
-// prompt.
+// answered reports whether the replica answered the request, and not with an error.
 func (d *Decision) answered(end Outcome) bool { return end == Answered && d.Status < 300 }
 
 // worked reports whether the request's end is a sign that its replica works. The headers of an event stream come
 // before any work, and its end may be the client's: they are a sign only while no token counter tells better.
 func (d *Decision) worked(now time.Time, end Outcome) bool {
 	return d.answered(end) && !(d.Events && d.lease.Replica.Counted(now))
+}
+
+// computed is how many of the prompt's blocks the replica has computed as the request ends: all of an answer that came with
+// its headers. An event stream may have been left by its client at any time after them, and one that is left before any
+// headers may be computed already: of these the lease tells, in whole blocks. Where that is a little, the replica has a
+// little more, as it works in chunks of some thousand tokens: a client that asks again recomputes a part of one. More than
+// is there would send the next one to a replica that must compute it all.
+func (d *Decision) computed(now time.Time, end Outcome) (blocks int) {
+	if d.worked(now, end) {
+		return prefix.All
+	}
+	if d.Status >= 300 || end == Failed {
+		return 0
+	}
+	tokens := d.lease.Computed(now)
+	if tokens >= d.lease.Load.Prompt && d.answered(end) {
+		return prefix.All
+	}
+	return int(tokens / d.block)
 }
 
 // unavailable reports whether the answer says that nothing is there to answer: the replica's own word, or
@@ -86,7 +107,7 @@ func (r *Router) Serve(now time.Time, d *Decision, endpoint string) {
 	}
 	load := d.query.LoadOn(at.Slot)
 	if r.move(now, d, at, load) {
-		d.unpin(false, false)
+		d.unpin(false, 0)
 		d.pin(at, load)
 	}
 }
@@ -101,6 +122,7 @@ func (r *Router) move(now time.Time, d *Decision, at *pool.Replica, load pool.Lo
 	if d.Served == Second {
 		d.lease.Replica.Fail(now)
 	}
+	r.pool.End(now, &d.lease, d.kind(), false, true)
 	d.lease.Release(now, false)
 	r.pool.Charge(now, &d.lease, at, load)
 	return true
@@ -112,6 +134,9 @@ func (r *Router) Observe(now time.Time, endpoint string, s pool.Sample) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.pool.Observe(now, at, s)
+		if r.gate.Len() > 0 {
+			at.Guard(now)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func smallOf(n int, cfg Config) *Router {
 	cfg.Classes[0].Deadline, cfg.Classes[1].Deadline = 3*time.Second, 10*time.Second
 	r := New(cfg, pool.New("llm", endpoints, pool.Config{
 		Profile: "8B", Step: time.Millisecond, PerPromptToken: time.Millisecond, Chunk: 100,
-		KVTokens: 64 * 200, Seats: 8, OutputTokens: 100,
+		MaxKVPercent: 100, KVTokens: 64 * 200, Seats: 8, OutputTokens: 100,
 	}))
 	r.start.Store(epoch.Add(-time.Hour).UnixNano())
 	return r

@@ -98,7 +98,7 @@ func (s *scene) begin(x *scened) {
 		return
 	}
 	v := x.d.Choice.View
-	life := v.Wait + x.d.Choice.Load.Uncached*v.Prefill + x.output*v.Decode
+	life := v.Wait + x.d.Choice.Load.Uncached*v.Prefill + x.output*v.Step
 	if s.hung[x.d.Choice.First.Endpoint] {
 		life = s.patience
 	}

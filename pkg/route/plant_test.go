@@ -101,7 +101,7 @@ func (p *plant) serve(d *Decision, end func(*Decision)) {
 		p.seen(d)
 	}
 	v := d.Choice.View
-	takes := v.Wait + d.Choice.Load.Uncached*v.Prefill + d.Choice.Load.Output*(v.Decode+0.001)
+	takes := v.Wait + d.Choice.Load.Uncached*v.Prefill + d.Choice.Load.Output*(v.Step+0.001)
 	p.after(time.Duration(takes*1e9), func() { p.over(d, Answered, end) })
 }
 

@@ -79,6 +79,7 @@ func (r *Router) Route(now time.Time, q *Request) *Decision {
 		}
 	}()
 	r.parse(d, q)
+	d.measure(r.pool)
 	for state := gate.Offered; state == gate.Offered; { // again if the policy was swapped meanwhile
 		d.classify(now, r, q)
 		if len(r.pool.Replicas) == 0 {
@@ -102,6 +103,7 @@ func (r *Router) offer(now time.Time, d *Decision) gate.State {
 		return gate.Offered
 	}
 	if d.policy.Queue == NoQueue {
+		r.pool.Arrived(now, false)
 		r.pool.Unqueue()
 		r.best(now, &d.ticket)
 		r.charge(now, &d.ticket)
@@ -116,6 +118,7 @@ func (r *Router) offer(now time.Time, d *Decision) gate.State {
 	case gate.Shed:
 		r.refuse(now, d, Shed)
 	}
+	r.pool.Arrived(now, d.ticket.Bulk())
 	d.Queued = r.gate.Len()
 	d.Due = r.gate.Due(now)
 	return s
@@ -157,13 +160,15 @@ func (d *Decision) classify(now time.Time, r *Router, q *Request) {
 
 // locate finds what the replicas hold of the prompt, and its home.
 func (r *Router) locate(now time.Time, d *Decision, session string) {
-	out := r.pool.Output()
+	out := r.pool.OutputOf(d.kind())
 	if d.Prompt.MaxTokens > 0 {
 		out = min(out, float64(d.Prompt.MaxTokens))
 	}
+	prompts := float64(max(d.Prompt.Prompts, 1))
+	answers := prompts * float64(max(d.Prompt.Answers, 1))
 	d.query = pick.Query{
-		Chain: d.Prompt.Chain, Prompt: float64(d.Prompt.Tokens), Output: out, Home: -1,
-		Rule: d.policy.rule,
+		Chain: d.Prompt.Chain, Prompt: float64(d.Prompt.Tokens), Output: answers * out, Prompts: prompts, Answers: answers, Home: -1,
+		Rule: d.policy.rule, Block: d.block, Text: d.text, Plain: d.plain,
 	}
 	d.ticket.Tokens = d.query.Prompt + d.query.Output
 	key, ok := r.key(d, session)
@@ -227,6 +232,7 @@ func (r *Router) best(now time.Time, t *gate.Ticket) (*pool.Replica, pool.View) 
 func (r *Router) charge(now time.Time, t *gate.Ticket) {
 	d := t.Owner.(*Decision)
 	d.State, d.Wait = Picked, now.Sub(d.Arrived)
+	r.pool.Waited(d.Predicted().Seconds(), d.Wait.Seconds())
 	r.pool.Charge(now, &d.lease, d.Choice.First, d.Choice.Load)
 }
 

@@ -31,6 +31,54 @@ func (r *Router) Stats(now time.Time) Stats {
 	return s
 }
 
+// Estimates is what a router has learned, as /debug/estimates shows it.
+type Estimates struct {
+	Pool          string             `json:"pool"`
+	Own           float64            `json:"own"`             // the share of what the replicas run that this router sent
+	BytesPerToken float64            `json:"bytes_per_token"` // of all prompts
+	Texts         []pool.TextStats   `json:"texts"`           // by model
+	Output        float64            `json:"output_tokens"`   // expected of an answer
+	Outputs       []pool.OutputStats `json:"outputs"`         // by class and model
+	Truth         []pool.TruthStats  `json:"truth"`           // predicted against actual
+	Replicas      []pool.Estimates   `json:"replicas"`
+}
+
+// Estimates describes what is learned at now.
+func (r *Router) Estimates(now time.Time) Estimates {
+	e := r.estimates(now)
+	for i := range e.Outputs { // not in the critical section
+		e.Outputs[i].Rank()
+	}
+	return e
+}
+
+func (r *Router) estimates(now time.Time) Estimates {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := Estimates{
+		Pool: r.pool.Name, Own: r.pool.Own(), BytesPerToken: r.pool.BytesPerToken(), Texts: r.pool.Texts(now),
+		Output: r.pool.Output(), Outputs: r.pool.Outputs(now), Truth: r.pool.Truth(),
+	}
+	for _, at := range r.pool.Replicas {
+		e.Replicas = append(e.Replicas, at.Estimates(now))
+	}
+	return e
+}
+
+// Knee is where a router's replicas stand to their knees, as /debug/knee shows it.
+type Knee struct {
+	Pool string `json:"pool"`
+	Held int    `json:"held"` // requests at the gate
+	pool.Knee
+}
+
+// Knee describes the knees at now.
+func (r *Router) Knee(now time.Time) Knee {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Knee{Pool: r.pool.Name, Held: r.gate.Len(), Knee: r.pool.Knee(now)}
+}
+
 // GateStats is a router's gate as /debug/gate shows it.
 type GateStats struct {
 	Pool    string       `json:"pool"`

@@ -12,11 +12,11 @@ func TestParseReadsSGLang(t *testing.T) {
 	got, err := Parse(strings.NewReader(read(t, "sglang-0.5.23-metrics.txt")), text)
 	want := pool.Sample{
 		Running: 3, HasRunning: true, Waiting: 7, HasWaiting: true, KV: 0.25, HasKV: true, KVTokens: 421_000, HasSize: true,
-		Tokens: 3002 + 5*26 + 5*2976 + 6*7, HasTokens: true, // as the scheduler counts: the first token of each is prefill's
+		Tokens: 3002 + 5*26 + 5*2976 + 6*7, HasTokens: true, Prompt: 6 * 3002, HasPrompt: true, // as the scheduler counts: the first token of each is prefill's
 		Answers: 6, AnswerTokens: 48, HasAnswers: true,
 		TTFT: pool.Summary{Count: 6, Sum: 0.542, Has: true}, InterToken: pool.Summary{Count: 42, Sum: 0.084, Has: true},
 		Queue: pool.Summary{Count: 6, Sum: 0.012, Has: true}, Hits: pool.Summary{Count: 6 * 3002, Sum: 5 * 2976, Has: true},
-		Preemptions: 1, HasPreemptions: true,
+		Computed: 3002 + 5*26, HasComputed: true, Preemptions: 1, HasPreemptions: true,
 	}
 	again, err2 := Parse(strings.NewReader(read(t, "sglang-0.5.23-openmetrics.txt")), om)
 	if err2 != nil || again != got {
@@ -53,7 +53,7 @@ vllm:cache_config_info{block_size="16",num_gpu_blocks="1000"} 1
 `
 	want := pool.Sample{
 		Running: 3, HasRunning: true, Waiting: 7, HasWaiting: true, KV: 0.25, HasKV: true, KVTokens: 16_000, HasSize: true,
-		Tokens: 120, HasTokens: true, Answers: 4, AnswerTokens: 18, HasAnswers: true,
+		Tokens: 120, HasTokens: true, Prompt: 100, HasPrompt: true, Answers: 4, AnswerTokens: 18, HasAnswers: true,
 		TTFT: pool.Summary{Count: 5, Sum: 1.5, Has: true}, InterToken: pool.Summary{Count: 15, Sum: 0.25, Has: true},
 		Queue: pool.Summary{Count: 5, Sum: 0.125, Has: true}, Preemptions: 2, HasPreemptions: true,
 	}
@@ -64,6 +64,29 @@ vllm:cache_config_info{block_size="16",num_gpu_blocks="1000"} 1
 	want.InterToken = pool.Summary{Count: 8, Sum: 4, Has: true}
 	if got, err := Parse(strings.NewReader(both), text); err != nil || got != want {
 		t.Errorf("with the new name too: Parse = %+v, %v; want %+v", got, err, want)
+	}
+}
+
+// What is computed of prompts lies between what is begun, which hits tell as a prompt is admitted, and what is done.
+func TestParseComputed(t *testing.T) {
+	const begun = "vllm:prefix_cache_queries_total 1000\nvllm:prefix_cache_hits_total 400\n"
+	const done = "vllm:prompt_tokens_by_source_total{source=\"local_compute\"} 200\nvllm:prompt_tokens_by_source_total{source=\"local_cache_hit\"} 300\n"
+	for name, c := range map[string]struct {
+		page string
+		want float64
+		has  bool
+	}{
+		"between both":         {begun + done, 400, true},
+		"of two models":        {begun + strings.ReplaceAll(done, "{", "{model_name=\"a\",") + strings.ReplaceAll(done, "{", "{model_name=\"b\","), 500, true},
+		"begun alone":          {begun, 600, true},
+		"done alone":           {done, 0, false},
+		"more hits than asked": {"vllm:prefix_cache_queries_total 1\nvllm:prefix_cache_hits_total 2\n", 0, true},
+		"as it works":          {begun + "sglang:realtime_tokens_total{mode=\"prefill_compute\"} 70\nsglang:realtime_tokens_total{mode=\"decode\"} 5\n", 70, true},
+	} {
+		got, err := Parse(strings.NewReader(c.page), text)
+		if err != nil || got.Computed != c.want || got.HasComputed != c.has {
+			t.Errorf("%s: %v, %v, %v; want %v, %v", name, got.Computed, got.HasComputed, err, c.want, c.has)
+		}
 	}
 }
 

@@ -1,5 +1,7 @@
 package scrape
 
+import "slices"
+
 // The series that are read. A name that stands first is preferred to the next. vLLM's are those of 0.32, with the older
 // ones that have the same meaning; vllm:gpu_prefix_cache_queries, which counted blocks once and tokens later, is not
 // among them. SGLang's are those of 0.5.23, whose sglang:prompt_tokens_total and sglang:generation_tokens_total move only
@@ -12,7 +14,10 @@ var (
 	caches     = []string{"vllm:cache_config_info"} // vLLM tells the size in labels
 	prompts    = []string{"vllm:prompt_tokens_total", "vllm:prompt_tokens"}
 	generation = []string{"vllm:generation_tokens_total", "vllm:generation_tokens"}
-	realtime   = []string{"sglang:realtime_tokens_total"} // by mode: computed and cached prompt tokens, and generated ones
+	allPrompts = append(slices.Clone(prompts), "sglang:prompt_tokens_total") // SGLang's moves when a request ends
+	realtime   = []string{"sglang:realtime_tokens_total"}                    // by mode: computed and cached prompt tokens, and generated ones
+
+	done = []string{"vllm:prompt_tokens_by_source_total", "vllm:prompt_tokens_by_source"} // by source: computed and cached
 
 	answers = []pair{histogram("vllm:request_generation_tokens"), {"sglang:num_requests_total", "sglang:generation_tokens_total"}}
 	first   = []pair{histogram("vllm:time_to_first_token_seconds"), histogram("sglang:time_to_first_token_seconds")}
@@ -26,7 +31,7 @@ var (
 	}
 	preemptions = []string{"vllm:num_preemptions_total", "sglang:num_retracted_requests_total"}
 
-	wanted = nameSet([][]string{running, waiting, kv, sizes, caches, prompts, generation, realtime, preemptions, {started}},
+	wanted = nameSet([][]string{running, waiting, kv, sizes, caches, allPrompts, generation, realtime, done, preemptions, {started}},
 		[][]pair{answers, first, gaps, queues, hits})
 )
 

@@ -3,7 +3,6 @@ package scrape
 import (
 	"bytes"
 	"math"
-	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -15,17 +14,6 @@ const (
 	text = "text/plain; version=0.0.4; charset=utf-8"
 	om   = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 )
-
-func recording(tb testing.TB) string { return read(tb, "vllm-0.32.0-metrics.txt") }
-
-func read(tb testing.TB, name string) string {
-	tb.Helper()
-	b, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(b)
-}
 
 // set returns the recording with the value of each sample whose line begins with a key.
 func set(t *testing.T, values map[string]string) string {
@@ -43,27 +31,6 @@ func set(t *testing.T, values map[string]string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-func TestParseReadsTheRecording(t *testing.T) {
-	page := set(t, map[string]string{
-		"vllm:num_requests_running": "3.0", "vllm:num_requests_waiting": "7.0", "vllm:kv_cache_usage_perc": "0.25",
-	})
-	got, err := Parse(strings.NewReader(page), text)
-	want := pool.Sample{
-		Running: 3, HasRunning: true, Waiting: 7, HasWaiting: true, KV: 0.25, HasKV: true, KVTokens: 1_048_576, HasSize: true,
-		Tokens: 32108 + 48, HasTokens: true, // as recorded
-		Answers: 6, AnswerTokens: 48, HasAnswers: true,
-		TTFT: pool.Summary{Count: 6, Sum: 0.8165397644042969, Has: true}, InterToken: pool.Summary{Count: 42, Sum: 0.07420214199919428, Has: true},
-		Queue: pool.Summary{Count: 6, Sum: 0.00011926899969694205, Has: true}, Hits: pool.Summary{Count: 32108, Has: true},
-		HasPreemptions: true, Started: 1795969538.9, HasStarted: true,
-	}
-	if err != nil || got != want {
-		t.Errorf("Parse = %+v, %v; want %+v", got, err, want)
-	}
-	if again, err := Parse(strings.NewReader(page+"# EOF\n"), om); err != nil || again != want {
-		t.Errorf("as OpenMetrics %+v, %v; want %+v", again, err, want)
-	}
 }
 
 // TestParseKVNames is gateway-api-inference-extension PR#1905: the gauge was renamed, and a reader that knew one name saw a utilisation of 0.
@@ -108,7 +75,7 @@ func TestParseSumsSeries(t *testing.T) {
 		`vllm:generation_tokens{engine="1"} 4`,
 	}
 	want := pool.Sample{
-		Running: 11, HasRunning: true, Waiting: 42, HasWaiting: true, KV: 0.95, HasKV: true, Tokens: 334, HasTokens: true,
+		Running: 11, HasRunning: true, Waiting: 42, HasWaiting: true, KV: 0.95, HasKV: true, Tokens: 334, HasTokens: true, Prompt: 300, HasPrompt: true,
 	}
 	for turn := range lines { // every rotation, forwards and backwards
 		turned := append(append([]string{}, lines[turn:]...), lines[:turn]...)
@@ -225,6 +192,7 @@ func TestParseBoundsThePage(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(recording(f)), false)
+	f.Add([]byte(read(f, "vllm-0.32.0-busy-metrics.txt")), false)
 	f.Add([]byte(read(f, "sglang-0.5.23-metrics.txt")), false)
 	f.Add([]byte("process_start_time_seconds 1e300\nsglang:num_queue_reqs{priority=\"\",tp_rank=\"0\"} 1\nsglang:num_queue_reqs{priority=\"1\"} 2\n"), false)
 	f.Add([]byte("vllm:kv_cache_usage_perc{engine=\"0\"} NaN\nvllm:num_requests_running{a=\"\\\"}\"} 1e308 7 # {} 1\n# EOF\n"), true)
@@ -244,7 +212,7 @@ func FuzzParse(f *testing.F) {
 			most  float64
 		}{{s.Running, s.HasRunning, maxCount}, {s.Waiting, s.HasWaiting, maxCount}, {s.KV, s.HasKV, 1}, {s.Tokens, s.HasTokens, 2 * maxCount},
 			{s.TTFT.Count, s.TTFT.Has, maxCount}, {s.TTFT.Sum, s.TTFT.Has, maxCount}, {s.Hits.Count, s.Hits.Has, maxCount}, {s.Hits.Sum, s.Hits.Has, maxCount},
-			{s.Preemptions, s.HasPreemptions, maxCount}, {s.Started, s.HasStarted, maxStart}, {s.KVTokens, s.HasSize, maxCount}} {
+			{s.Preemptions, s.HasPreemptions, maxCount}, {s.Started, s.HasStarted, maxStart}, {s.Computed, s.HasComputed, maxCount}, {s.Prompt, s.HasPrompt, maxCount}, {s.KVTokens, s.HasSize, maxCount}} {
 			if math.IsNaN(v.value) || v.value < 0 || v.value > v.most || !v.has && v.value != 0 {
 				t.Errorf("a value out of range: %+v", s)
 			}

@@ -6,6 +6,8 @@
 //	KVTokens           kv_cache_size_tokens, else num_gpu_blocks times block_size, labels of vllm:cache_config_info, summed;
 //	                   sglang:max_total_num_tokens
 //	Tokens             prompt and generated tokens, sums; from vLLM unknown unless both are there
+//	Prompt             prompt tokens alone, cached ones included
+//	Computed           uncached prompt tokens; from vLLM the mean of those begun and those done, or of those begun alone
 //	Answers,           of the requests that ended; TTFT, InterToken, Queue and Hits likewise have a count and a sum over
 //	AnswerTokens       all series, and are unknown unless both are there
 //	Started            process_start_time_seconds, maximum

@@ -19,9 +19,11 @@ func (f families) sample() (s pool.Sample) {
 	s.KV, s.HasKV = f.share(kv)
 	s.KVTokens, s.HasSize = f.size()
 	s.Tokens, s.HasTokens = f.tokens()
+	s.Prompt, s.HasPrompt = f.count(allPrompts...)
 	a := f.summary(answers)
 	s.Answers, s.AnswerTokens, s.HasAnswers = a.Count, a.Sum, a.Has
 	s.TTFT, s.InterToken, s.Queue, s.Hits = f.summary(first), f.summary(gaps), f.summary(queues), f.summary(hits)
+	s.Computed, s.HasComputed = f.computed(s.Hits)
 	s.Preemptions, s.HasPreemptions = f.count(preemptions...)
 	s.Started, s.HasStarted = f.start()
 	return s
@@ -37,6 +39,33 @@ func (f families) tokens() (sum float64, ok bool) {
 	return f.count(realtime...)
 }
 
+// computed is the uncached prompt tokens that the engine has worked through. SGLang counts them as it does. vLLM tells how many
+// those of the prompts are that it has begun, and of those that it has done: what is computed lies between, and for a prompt
+// that takes seconds the mean of both is right in the middle of them. Older vLLM tells the first alone.
+func (f families) computed(hits pool.Summary) (sum float64, ok bool) {
+	if n, ok := count(with(f.series(realtime...), "mode", "prefill_compute")); ok {
+		return n, true
+	}
+	if !hits.Has {
+		return 0, false
+	}
+	begun := max(hits.Count-hits.Sum, 0)
+	if done, ok := count(with(f.series(done...), "source", "local_compute")); ok {
+		return (begun + done) / 2, true
+	}
+	return begun, true
+}
+
+// with returns the series that have the label's value.
+func with(all []*dto.Metric, label, value string) (some []*dto.Metric) {
+	for _, m := range all {
+		if v, _ := labelOf(m, label); v == value {
+			some = append(some, m)
+		}
+	}
+	return some
+}
+
 // series returns the series of the first of the names that has any.
 func (f families) series(names ...string) []*dto.Metric {
 	for _, n := range names {
@@ -50,11 +79,12 @@ func (f families) series(names ...string) []*dto.Metric {
 // count is the sum over a name's series: engines, models and adapters share the replica. Of the ranks of one engine, which
 // tell of the same requests, the largest counts. SGLang with priorities tells the total of an empty priority, and each
 // priority's part beside it.
-func (f families) count(names ...string) (sum float64, ok bool) {
-	all := f.series(names...)
+func (f families) count(names ...string) (sum float64, ok bool) { return count(f.series(names...)) }
+
+func count(all []*dto.Metric) (sum float64, ok bool) {
 	total := false
 	for _, m := range all {
-		p, has := priority(m)
+		p, has := labelOf(m, "priority")
 		total = total || has && p == ""
 	}
 	ranks := map[string]float64{}
@@ -63,7 +93,7 @@ func (f families) count(names ...string) (sum float64, ok bool) {
 		if !(v >= 0) { // NaN too
 			return 0, false
 		}
-		if p, _ := priority(m); total && p != "" {
+		if p, _ := labelOf(m, "priority"); total && p != "" {
 			continue
 		}
 		key := ""
@@ -81,9 +111,9 @@ func (f families) count(names ...string) (sum float64, ok bool) {
 	return sum, true
 }
 
-func priority(m *dto.Metric) (value string, has bool) {
+func labelOf(m *dto.Metric, name string) (value string, has bool) {
 	for _, l := range m.GetLabel() {
-		if l.GetName() == "priority" {
+		if l.GetName() == name {
 			return l.GetValue(), true
 		}
 	}

@@ -99,7 +99,7 @@ func (l *ledger) end(c *Call) {
 	l.total--
 	l.first(c)
 	if l.index != nil {
-		l.index[c.Slot].Unpin(c.Chain(), c.charge.pins, true)
+		l.index[c.Slot].Unpin(c.Chain(), c.charge.pins, prefix.All)
 	}
 }
 

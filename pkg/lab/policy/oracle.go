@@ -37,7 +37,7 @@ const workGain = 0.01
 
 func newOracle(e Env) *oracle {
 	n := len(e.Replicas)
-	o := &oracle{price: poolConfig(e.Profile).Rates(), ahead: make([][]waiting, n), context: make([]float64, n)}
+	o := &oracle{price: constants(e.Profile), ahead: make([][]waiting, n), context: make([]float64, n)}
 	o.immediate = immediate{newLedger(e), o}
 	return o
 }
@@ -51,7 +51,7 @@ type look struct {
 
 // rates are a replica's own, at the speed at which it runs now.
 func rates(r *step.Replica) knee.Rates {
-	own, slow := poolConfig(r.Profile()).Rates(), r.Slow()
+	own, slow := constants(r.Profile()), r.Slow()
 	own.Step, own.Seq, own.Context, own.Token = slow*own.Step, slow*own.Seq, slow*own.Context, slow*own.Token
 	return own
 }

@@ -110,11 +110,12 @@ func rule(make func(*ledger) picker) func(Env) Router {
 }
 
 // Weir is the policy that is the code that serves. Lines of its own policy may follow, each with a value of its own
-// in the words of the operator's file: "weir/balance_on=requests/queue=fifo".
+// in the words of the operator's file: "weir/balance_on=requests/queue=fifo". "weir/gate=NAME" has a published gate in the place
+// of weir's (gates).
 const Weir = "weir"
 
 // Usage is what a list of policies may hold, for people.
-var Usage = "one or several, with commas, of " + strings.Join(Names(), ", ") + "; weir/KEY=VALUE/... changes balance_on, affinity, queue or rule"
+var Usage = "one or several, with commas, of " + strings.Join(Names(), ", ") + "; weir/KEY=VALUE/... sets one of " + lineKeys
 
 // Names lists the policies.
 func Names() []string { return append(slices.Sorted(maps.Keys(makers)), Weir) }

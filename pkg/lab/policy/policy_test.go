@@ -132,7 +132,8 @@ func TestWeirIsConfiguredForItsReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, ok := pool.Default(name)
-		got := poolConfig(p)
+		s := exactly(p)
+		got := s.replica()
 		got.Profile = name
 		if !ok || got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
@@ -173,15 +174,36 @@ func TestWeirHolds(t *testing.T) {
 
 // TestWeirWithLines: each line of weir's policy can be changed, and a fault in one names its key.
 func TestWeirWithLines(t *testing.T) {
-	want := route.Default()
-	want.Pick.BalanceOn, want.Pick.Affinity, want.Queue, want.Rule = "requests", "none", "fifo", "none"
-	got, err := configWith([]string{"balance_on=requests", "affinity=none", "queue=fifo", "rule=none"})
+	profile, err := step.Lookup("32B")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := exactly(profile)
+	want.route.Pick.BalanceOn, want.route.Pick.Affinity, want.route.Queue, want.route.Rule = "requests", "none", "fifo", "none"
+	want.tau = 250 * time.Millisecond
+	got, err := settingsOf(profile, []string{"balance_on=requests", "affinity=none", "queue=fifo", "rule=none", "max_backlog=250ms"})
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	other, err := step.Lookup("8B")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = exactly(other)
+	want.rates, want.learn, want.gaps = 2, false, false
+	if got, err = settingsOf(profile, []string{"rates=2", "learn=false", "profile=8B", "gaps=false"}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if c := got.replica(); c.Step != 2*other.Base || c.PerSequence != 2*other.PerSeq || c.PerContextToken != 2*other.PerContext ||
+		c.PerPromptToken != 2*other.PerPrefill || c.KVTokens != other.KVTokens || c.Learn || c.Validate() != nil {
+		t.Errorf("%+v", c)
+	}
 	for name, says := range map[string]string{
 		"weir/balance_on=luck": "balance_on: ", "weir/affinity=x": "affinity: ", "weir/queue=lifo": "queue: ", "weir/rule": "rule: ",
+		"weir/profile=9B": `no profile "9B"`, "weir/rates=0": "rates: ", "weir/learn=yes": "learn: ", "weir/gaps=": "gaps: ",
+		"weir/max_backlog=much": "max_backlog: ", "weir/max_backlog=2h": "max_backlog: ", "weir/gate=open": "gate: \"open\" is none of ",
 		"weir/queue=fifo/luck=good": `no key "luck"`, "weirs": `no policy "weirs"`,
+		"weir/bytes_per_token=3": "bytes_per_token: ", "weir/kv_tokens=0": "kv_tokens: ",
 	} {
 		if _, err := New(name, env(t, 1)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", name, err)

@@ -2,74 +2,49 @@ package policy
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/weirproxy/weir/pkg/lab/step"
 	"github.com/weirproxy/weir/pkg/pool"
-	"github.com/weirproxy/weir/pkg/prompt"
 	"github.com/weirproxy/weir/pkg/route"
 )
 
 // weir is the code that serves, in model time. Three things it gets better than in the field: the tokens of a prompt
-// are counted, not estimated from bytes; the constants of the step model are the replica's own; and no body has to be
-// parsed.
+// are counted, not estimated from bytes; the constants of the step model are the replica's own from the start; and no body has
+// to be parsed.
 type weir struct {
 	*route.Router
+	pool      *pool.Pool
 	endpoints []string
+	gaps      bool // what replicas tell of the gaps between tokens is shown to it
+	told      told
 	held      []*Call // by arrival
 }
 
 // epoch is when model time begins.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newWeir is weir with lines of its policy changed: KEY=VALUE, in the words of the operator's file.
-func newWeir(env Env, lines []string) (*weir, error) {
-	cfg, err := configWith(lines)
+// newWeir is weir with lines of its policy changed: KEY=VALUE, in the words of the operator's file, and "gate" for what
+// stands in its gate's place (gates).
+func newWeir(env Env, lines []string) (Router, error) {
+	s, err := settingsOf(env.Profile, lines)
 	if err != nil {
 		return nil, err
 	}
-	r := &weir{}
+	r := &weir{gaps: s.gaps, told: s.told}
 	for i := range env.Replicas {
 		r.endpoints = append(r.endpoints, fmt.Sprintf("10.%d.%d.%d:8000", env.Names%256, i/250, i%250+1))
 	}
-	r.Router = route.New(cfg, pool.New("sim", r.endpoints, poolConfig(env.Profile)))
+	r.pool = pool.New("sim", r.endpoints, s.replica())
+	r.Router = route.New(s.route, r.pool)
+	if s.gate != nil {
+		return s.gate(env, r), nil
+	}
 	return r, nil
 }
 
-func configWith(lines []string) (route.Config, error) {
-	cfg := route.Default()
-	for _, line := range lines {
-		key, value, _ := strings.Cut(line, "=")
-		switch key {
-		case "balance_on":
-			cfg.Pick.BalanceOn = value
-		case "affinity":
-			cfg.Pick.Affinity = value
-		case "queue":
-			cfg.Queue = value
-		case "rule":
-			cfg.Rule = value
-		default:
-			return cfg, fmt.Errorf("policy: no key %q: use balance_on, affinity, queue or rule", key)
-		}
-	}
-	if err := cfg.Validate(); err != nil {
-		return cfg, fmt.Errorf("policy: %w", err)
-	}
-	return cfg, nil
-}
-
-// poolConfig is what an operator would set for a replica of the profile.
-func poolConfig(p step.Profile) pool.Config {
-	cfg, _ := pool.Default(pool.DefaultProfile)
-	cfg.Step, cfg.PerSequence, cfg.PerContextToken, cfg.PerPromptToken = p.Base, p.PerSeq, p.PerContext, p.PerPrefill
-	cfg.Chunk, cfg.Seats, cfg.KVTokens = p.MaxBatch, p.MaxSeqs, p.KVTokens
-	return cfg
-}
-
 func (r *weir) Arrive(now time.Duration, c *Call) bool {
-	q := &route.Request{Flow: c.Req.Flow, Parsed: &prompt.Prompt{Chain: c.Chain(), Tokens: c.Req.Prompt, Stream: true}}
+	q := &route.Request{Flow: c.Req.Flow, Parsed: r.told.prompt(c)}
 	q.Class.HeaderClass = c.Req.Class
 	d := r.Route(epoch.Add(now), q)
 	c.decision = d
@@ -151,10 +126,21 @@ func (r *weir) End(now time.Duration, c *Call) bool {
 
 // Observe takes what vLLM's gauges and counters say. Those in the API server are in none of them.
 func (r *weir) Observe(now time.Duration, slot int, s step.Stats) bool {
-	r.Router.Observe(epoch.Add(now), r.endpoints[slot], pool.Sample{
+	told := pool.Sample{
 		At: epoch.Add(now), Running: float64(s.Running), HasRunning: true, Waiting: float64(s.Waiting), HasWaiting: true,
-		KV: s.KVUsage(), HasKV: true, KVTokens: float64(s.KVBlocks * step.BlockTokens), HasSize: true, Tokens: float64(s.Prompt + s.Generated), HasTokens: true,
+		KV: s.KVUsage(), HasKV: true, KVTokens: float64(s.KVBlocks * step.BlockTokens), HasSize: r.told.kvTokens == 0, Tokens: float64(s.Prompt + s.Generated), HasTokens: true,
+		Prompt: float64(s.Prompt), HasPrompt: true,
 		Answers: float64(s.Finished), AnswerTokens: float64(s.Answered), HasAnswers: true,
-	})
+		TTFT: summary(s.Firsts, s.FirstTime.Seconds()), InterToken: summary(s.Gaps, s.GapTime.Seconds()), Queue: summary(s.Admitted, s.QueueTime.Seconds()),
+		Hits: summary(s.Queries, float64(s.Hits)), Computed: float64(s.Queries-s.Hits+s.Prompt-s.Cached) / 2, HasComputed: true, Preemptions: float64(s.Preemptions), HasPreemptions: true,
+	}
+	if !r.gaps {
+		told.InterToken = pool.Summary{}
+	}
+	r.Router.Observe(epoch.Add(now), r.endpoints[slot], told)
 	return true
+}
+
+func summary(n int64, sum float64) pool.Summary {
+	return pool.Summary{Count: float64(n), Sum: sum, Has: true}
 }

@@ -12,7 +12,10 @@ import (
 func (s *Sim) arrive(j *job) {
 	s.open++
 	s.run.arrived(j)
-	if s.cfg.Routers > 1 {
+	switch {
+	case s.cfg.Past > 0 && s.rng.Float64() < s.cfg.Past:
+		j.router = s.cfg.Routers
+	case s.cfg.Routers > 1:
 		j.router = s.rng.IntN(s.cfg.Routers)
 	}
 	j.owner = s.routers[j.router]

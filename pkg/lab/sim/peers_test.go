@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -16,11 +17,12 @@ func figuresOf(t *testing.T, name string, load float64, cfg Config, span Span) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	stages, err := i.Stages(workload.Params{Rate: load, Seed: 1, Length: span.Until})
+	cfg.Seed = cmp.Or(cfg.Seed, 1)
+	stages, err := i.Stages(workload.Params{Rate: load, Seed: cfg.Seed, Length: span.Until})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Policy, cfg.Seed, cfg.Replicas, cfg.Profile = policy.Weir, 1, i.Replicas, profile(t, i.Profile)
+	cfg.Policy, cfg.Replicas, cfg.Profile = cmp.Or(cfg.Policy, policy.Weir), i.Replicas, profile(t, i.Profile)
 	_, r := mustRun(t, cfg, stages[0].Source, span)
 	return r
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirproxy/weir/pkg/lab/sample"
 	"github.com/weirproxy/weir/pkg/lab/step"
+	"github.com/weirproxy/weir/pkg/pool"
 	"github.com/weirproxy/weir/pkg/route"
 )
 
@@ -17,6 +18,7 @@ type Figures struct {
 	Late              int // refused past their deadline
 	Refused           int // refused for any other reason: it would be late, its class was full, no replica can hold it
 	Lost              int // died with their replica
+	Overdue           int // of the answered: the first token came past the class's deadline
 
 	TTFTMean, TTFTP50, TTFTP90, TTFTP99 float64 // to the first token; percentiles by nearest rank
 	TPOTMean                            float64 // between two tokens of an answer, mean of the requests' means
@@ -25,12 +27,15 @@ type Figures struct {
 	Ceiling                             float64 // the same for one cache with the memory of all replicas, LRU, in the order of arrival
 	Throughput                          float64 // answers per second that ended after the warm-up and before Span.Until, or at all
 	Goodput                             float64 // those of them whose first token came within their class's deadline
+	PromptRate                          float64 // prompt tokens per second of those that Throughput counts
 }
 
 // Result is a run's figures, of all and by class.
 type Result struct {
 	Figures
 	Classes map[string]Figures
+	Errors  map[pool.What]Error // of what weir predicted
+	Truth   []pool.TruthStats   // the same as weir tells it, of the whole simulation so far
 
 	AllHits     float64       // HitRate of the whole run, warm-up included
 	Skew        float64       // the most work that one replica had, over the mean; 1: all alike
@@ -56,22 +61,29 @@ func Together(results []*Result) Figures {
 		}
 	}
 	f := all.figures(0, lasted)
-	f.Throughput, f.Goodput = over(float64(len(all.ends)), lasted.Seconds()), over(float64(all.inTime()), lasted.Seconds())
+	f.Throughput, f.Goodput, f.PromptRate = all.rates(func(ending) bool { return true }, lasted)
 	return f
 }
 
-func (s *tally) inTime() (n int) {
+// rates are answers, those in time, and their prompt tokens, a second, of the ends that count.
+func (s *tally) rates(counts func(ending) bool, in time.Duration) (throughput, goodput, prompt float64) {
 	for _, e := range s.ends {
+		if !counts(e) {
+			continue
+		}
+		throughput++
+		prompt += float64(e.prompt)
 		if e.good {
-			n++
+			goodput++
 		}
 	}
-	return n
+	return over(throughput, in.Seconds()), over(goodput, in.Seconds()), over(prompt, in.Seconds())
 }
 
 // tally is what requests of one class showed.
 type tally struct {
 	arrived, late, refused, lost int
+	overdue                      int
 	ttft                         []float64
 	tpot, e2e                    float64 // sums
 	tpots                        int
@@ -82,8 +94,9 @@ type tally struct {
 
 // ending is when an answer was over, and whether it had begun in time.
 type ending struct {
-	at   time.Duration
-	good bool
+	at     time.Duration
+	good   bool
+	prompt int // tokens
 }
 
 // deadlines of the classes that weir comes with.
@@ -98,6 +111,9 @@ var deadlines = func() map[string]time.Duration {
 // first is the class of those who name none.
 var first = route.Default().Classes[0].Name
 
+// inTime reports whether an answer began within its class's deadline.
+func (j *job) inTime() bool { return j.Seq.First-j.at <= deadlines[className(j)] }
+
 func className(j *job) string {
 	if j.Req.Class == "" {
 		return first
@@ -106,6 +122,9 @@ func className(j *job) string {
 }
 
 func (s *tally) answer(j *job) {
+	if !j.inTime() {
+		s.overdue++
+	}
 	s.ttft = append(s.ttft, (j.Seq.First - j.at).Seconds())
 	s.e2e += (j.Seq.Last - j.at).Seconds()
 	if n := j.Req.Output - 1; n > 0 {
@@ -119,7 +138,7 @@ func (s *tally) answer(j *job) {
 
 // add takes in another class.
 func (s *tally) add(o *tally) {
-	s.arrived, s.late, s.refused, s.lost = s.arrived+o.arrived, s.late+o.late, s.refused+o.refused, s.lost+o.lost
+	s.arrived, s.late, s.refused, s.lost, s.overdue = s.arrived+o.arrived, s.late+o.late, s.refused+o.refused, s.lost+o.lost, s.overdue+o.overdue
 	s.ttft, s.ends = append(s.ttft, o.ttft...), append(s.ends, o.ends...)
 	s.tpot, s.e2e, s.tpots = s.tpot+o.tpot, s.e2e+o.e2e, s.tpots+o.tpots
 	s.prompt, s.cached, s.known = s.prompt+o.prompt, s.cached+o.cached, s.known+o.known
@@ -129,7 +148,7 @@ func (s *tally) add(o *tally) {
 func (s *tally) figures(from, to time.Duration) Figures {
 	slices.Sort(s.ttft)
 	f := Figures{
-		Arrived: s.arrived, Answered: len(s.ttft), Late: s.late, Refused: s.refused, Lost: s.lost,
+		Arrived: s.arrived, Answered: len(s.ttft), Late: s.late, Refused: s.refused, Lost: s.lost, Overdue: s.overdue,
 		TTFTP50: sample.Rank(s.ttft, 50), TTFTP90: sample.Rank(s.ttft, 90), TTFTP99: sample.Rank(s.ttft, 99),
 		TPOTMean: over(s.tpot, float64(s.tpots)), E2EMean: over(s.e2e, float64(len(s.ttft))), HitRate: over(float64(s.cached), float64(s.prompt)),
 		Ceiling: over(float64(s.known), float64(s.prompt)),
@@ -138,17 +157,7 @@ func (s *tally) figures(from, to time.Duration) Figures {
 		f.TTFTMean += t
 	}
 	f.TTFTMean = over(f.TTFTMean, float64(len(s.ttft)))
-	var ended, good float64
-	for _, e := range s.ends {
-		if e.at < from || e.at > to {
-			continue
-		}
-		ended++
-		if e.good {
-			good++
-		}
-	}
-	f.Throughput, f.Goodput = over(ended, (to-from).Seconds()), over(good, (to-from).Seconds())
+	f.Throughput, f.Goodput, f.PromptRate = s.rates(func(e ending) bool { return e.at >= from && e.at <= to }, to-from)
 	return f
 }
 
@@ -185,6 +194,10 @@ func (r *run) result() *Result {
 		res.Preemptions += d.preemptions
 	}
 	res.Tried = r.tried
+	res.Errors = r.errors()
+	if s, ok := r.sim.Estimates(0); ok {
+		res.Truth = s.Truth
+	}
 	res.Skew = over(most*float64(len(r.sim.replicas)), sum)
 	return res
 }

@@ -76,4 +76,7 @@ func TestTogether(t *testing.T) {
 	if want := 150 / (a.Lasted + b.Lasted).Seconds(); p.Throughput < want-1e-9 || p.Throughput > want+1e-9 {
 		t.Errorf("%v answers/s, want %v", p.Throughput, want)
 	}
+	if each := p.PromptRate / p.Throughput; each < 2599.9 || each > 2600.1 {
+		t.Errorf("%v prompt tokens an answer, want 2600", each)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/weirproxy/weir/pkg/lab/policy"
 	"github.com/weirproxy/weir/pkg/lab/step"
 	"github.com/weirproxy/weir/pkg/lab/workload"
+	"github.com/weirproxy/weir/pkg/pool"
 )
 
 // run is one Run: what is yet to arrive, and what is counted.
@@ -23,6 +24,7 @@ type run struct {
 	held    map[*policy.Call]*job
 	total   totals
 	classes map[string]*tally
+	errs    map[pool.What]*errs
 
 	tried int           // requests that went first to a replica that was dead for deadSecond
 	ended time.Duration // the last answer's end
@@ -170,9 +172,10 @@ func (r *run) answered(j *job, end time.Duration) {
 	r.total.cached += int64(j.Seq.Cached)
 	r.ended = end
 	c := r.class(j)
-	c.ends = append(c.ends, ending{end, j.Seq.First-j.at <= deadlines[className(j)]})
+	c.ends = append(c.ends, ending{end, j.inTime(), j.Req.Prompt})
 	if j.measured {
 		c.answer(j)
+		r.forecast(j)
 	}
 	r.follow(j, end)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/weirproxy/weir/pkg/lab/policy"
 	"github.com/weirproxy/weir/pkg/lab/step"
 	"github.com/weirproxy/weir/pkg/lab/workload"
+	"github.com/weirproxy/weir/pkg/route"
 )
 
 const (
@@ -26,6 +27,7 @@ type Config struct {
 	Each     []step.Profile // what each replica is, as many as Replicas; none: Profile, all
 	Replicas int            // 1 to MaxReplicas
 	Routers  int            // 1 to MaxRouters, each with a state of its own
+	Past     float64        // share of requests that go past the routers, to the first replica: 0 to 1
 	Policy   string
 	Stale    time.Duration // from a scrape to the routers' seeing it
 	Seed     uint64
@@ -95,6 +97,9 @@ func (c *Config) validate() error {
 	if c.Routers < 1 || c.Routers > MaxRouters {
 		return fmt.Errorf("sim: %d routers is not 1 to %d", c.Routers, MaxRouters)
 	}
+	if !(c.Past >= 0 && c.Past <= 1) {
+		return fmt.Errorf("sim: a share of %v past the routers is not 0 to 1", c.Past)
+	}
 	if c.Stale < 0 {
 		return fmt.Errorf("sim: gauges cannot be %v old", c.Stale)
 	}
@@ -112,10 +117,15 @@ func New(cfg Config) (*Sim, error) {
 		return nil, err
 	}
 	s := &Sim{
-		fates: make([]fate, cfg.Replicas), routers: make([]policy.Router, cfg.Routers), events: slices.Clone(cfg.Events),
+		fates: make([]fate, cfg.Replicas), events: slices.Clone(cfg.Events),
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x51b)), live: map[*step.Seq]*job{},
-		scrapes: make([][]scrape, cfg.Replicas), ceiling: newCeiling(cfg), agenda: newAgenda(3*cfg.Replicas + cfg.Routers + 2),
+		scrapes: make([][]scrape, cfg.Replicas), ceiling: newCeiling(cfg),
 	}
+	s.routers = make([]policy.Router, cfg.Routers, cfg.Routers+1)
+	if cfg.Past > 0 {
+		s.routers = append(s.routers, past{})
+	}
+	s.agenda = newAgenda(3*cfg.Replicas + len(s.routers) + 2)
 	for i := range cfg.Replicas {
 		r, err := step.New(cfg.profile(i))
 		if err != nil {
@@ -140,7 +150,7 @@ func New(cfg Config) (*Sim, error) {
 func (s *Sim) delivery(replica int) int { return s.cfg.Replicas + replica }
 func (s *Sim) scraper(replica int) int  { return 2*s.cfg.Replicas + replica }
 func (s *Sim) timer(router int) int     { return 3*s.cfg.Replicas + router }
-func (s *Sim) fate() int                { return 3*s.cfg.Replicas + s.cfg.Routers }
+func (s *Sim) fate() int                { return 3*s.cfg.Replicas + len(s.routers) }
 func (s *Sim) arrivals() int            { return s.fate() + 1 }
 
 // Span is the part of a run that is measured.
@@ -166,6 +176,14 @@ func (s *Sim) Run(src workload.Source, span Span) (*Result, error) {
 	}
 	return s.run.result(), nil
 }
+
+// Estimates is what the router at a place has learned; ok is false if it is not weir.
+func (s *Sim) Estimates(router int) (route.Estimates, bool) {
+	return policy.Estimates(s.now, s.routers[router])
+}
+
+// Knee is where its replicas stand to their knees; ok is false if it is not weir.
+func (s *Sim) Knee(router int) (route.Knee, bool) { return policy.Knee(s.now, s.routers[router]) }
 
 // act lets one actor act, now.
 func (s *Sim) act(actor int) {

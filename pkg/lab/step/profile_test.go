@@ -13,7 +13,7 @@ func TestProfilesAreThoseOfWeir(t *testing.T) {
 		want := pool.Config{
 			Profile: p.Name, Step: p.Base, PerSequence: p.PerSeq, PerContextToken: p.PerContext, PerPromptToken: p.PerPrefill,
 			Chunk: p.MaxBatch, KVTokens: p.KVTokens, Seats: p.MaxSeqs,
-			OutputTokens: got.OutputTokens, // an expectation of weir's, and no property of the replica
+			OutputTokens: got.OutputTokens, MaxKVPercent: 100, Learn: true, // what weir does, and no property of the replica
 		}
 		if !ok || got != want {
 			t.Errorf("%s: weir has %+v, %v\nand the simulated replica is %+v", p.Name, got, ok, want)

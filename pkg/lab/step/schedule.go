@@ -106,6 +106,8 @@ func (r *Replica) admit(t time.Duration, pl *plan) {
 			s.Admitted, s.Cached = t, cached
 			r.stats.Queries += int64(s.Prompt)
 			r.stats.Hits += int64(cached)
+			r.stats.Admitted++
+			r.stats.QueueTime += t - s.Queued
 		}
 		r.running = append(r.running, s)
 		r.schedule(s, n, pl)
@@ -193,6 +195,8 @@ func (r *Replica) finishStep() {
 	r.running = keep
 	r.events[stepped].Decodes = decodes
 	r.stats.Generated += int64(decodes)
+	r.stats.Gaps += int64(decodes)
+	r.stats.GapTime += time.Duration(decodes) * took
 	r.stats.Decoded += int64(decodes)
 	r.stats.Steps++
 	r.stats.Busy += took
@@ -204,10 +208,14 @@ func (r *Replica) prefilled(s *Seq, t time.Duration) {
 	s.Generated++
 	r.stats.Generated++
 	if s.Generated > 1 {
+		r.stats.Gaps++
+		r.stats.GapTime += t - s.Last
 		r.events = append(r.events, Event{Kind: Resumed, At: t, Took: t - s.Last, Seq: s})
 		return
 	}
 	s.First = t
+	r.stats.Firsts++
+	r.stats.FirstTime += t - s.Submitted
 	r.stats.Prompt += int64(s.Prompt)
 	r.stats.Cached += int64(s.Cached)
 	r.events = append(r.events, Event{Kind: First, At: t, Seq: s})

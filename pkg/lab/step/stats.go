@@ -22,10 +22,16 @@ type Stats struct {
 	Ended       int64 // tokens that sequences held when they finished or were aborted
 	Generated   int64 // answer tokens
 	Preemptions int64
+	Firsts      int64         // sequences that gave their first token
+	FirstTime   time.Duration // of those, from Submit
+	Gaps        int64         // tokens that came after one of the same answer
+	GapTime     time.Duration // of those, from that one
 	Finished    int64
 	Answered    int64 // answer tokens of the finished
 	Aborted     int64
 	Steps       int64
+	Admitted    int64         // sequences that were admitted for the first time
+	QueueTime   time.Duration // of those, in the scheduler's queue
 	Busy        time.Duration // time inside steps
 }
 

@@ -72,7 +72,7 @@ var catalog = []Info{
 	sessions("W6-code", "coding agents that extend their own history", []float64{6, 9, 12}, 0),
 	mixed("W7", "20 % premium and 60 % standard interactive requests, 20 % bulk"),
 	backlog("W7-0", 0, 1), backlog("W7-0.5", 0.5, 1), backlog("W7-1", 1, 1), backlog("W7-2", 2, 1),
-	backlog("W7-burst", 1, 13),
+	backlog("W7-burst", 1, 13), backlog("W7-burst-0", 0, 13),
 	sweep(mixed("W8", "W7 at 0.3 to 1.3 of its capacity")),
 	sessions("W9", "W6-chat at half load, for replicas and routers that come and go", []float64{20}, 1),
 	azure(),

@@ -119,21 +119,21 @@ func Leftover(interactive float64, replicas int) float64 {
 	return bulkCapacity(replicas) * max(0, 1-interactive/interactiveCapacity(replicas))
 }
 
-// mixedCapacity is the same for requests of the 20/60/20 mix.
-func mixedCapacity(replicas int) float64 {
+// MixedCapacity is the requests per second of the 20/60/20 mix of W7 and W8 that so many replicas of a profile hold.
+func MixedCapacity(p step.Profile, replicas int) float64 {
 	front, back := float64(mixedQuestion), bulkPrompt.mean
 	out := 0.8*mixedAnswer.mean + 0.2*bulkOutput
 	context := (0.8*mixedAnswer.mean*(mixedSystem+front+mixedAnswer.mean/2) + 0.2*bulkOutput*(back+bulkOutput/2)) / out
 	// A sequence stays as long as its answer takes, so what the running ones hold is in proportion to output.
 	each, _ := demand{Uncached: 0.8*front + 0.2*back, Output: out, Context: context,
-		Held: func(n float64) float64 { return n * context }}.Knee(mustProfile(mixedProfile))
+		Held: func(n float64) float64 { return n * context }}.Knee(p)
 	return each * float64(replicas)
 }
 
 // sweep is the same workload at 0.3 to 1.3 of its capacity, by 0.05.
 func sweep(i Info) Info {
 	i.Loads = nil
-	capacity := mixedCapacity(mixedReplicas)
+	capacity := MixedCapacity(mustProfile(mixedProfile), mixedReplicas)
 	for k := 6; k <= 26; k++ {
 		i.Loads = append(i.Loads, math.Round(capacity*float64(k)*5)/100)
 	}

@@ -63,9 +63,15 @@ type Decision struct {
 	PredictedWaitMs float64 `protobuf:"fixed64,15,opt,name=predicted_wait_ms,json=predictedWaitMs,proto3" json:"predicted_wait_ms,omitempty"`
 	// What it was held for, by the last look before it went: "behind" others that go first, or, on its best replica, "seat",
 	// "kv", "backlog", "bulk_backlog", "bulk_kv", "bulk_replicas". Empty: it was not held.
-	HeldFor       string `protobuf:"bytes,16,opt,name=held_for,json=heldFor,proto3" json:"held_for,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	HeldFor string `protobuf:"bytes,16,opt,name=held_for,json=heldFor,proto3" json:"held_for,omitempty"`
+	// How long it was expected to take from the pick to its first token, in milliseconds: what is ahead on the picked replica, and
+	// its own uncached tokens, a step, and what requests are learned to take beyond that.
+	PredictedTtftMs float64 `protobuf:"fixed64,17,opt,name=predicted_ttft_ms,json=predictedTtftMs,proto3" json:"predicted_ttft_ms,omitempty"`
+	// Tokens that its answers are expected to have together: the mean of its class and model, and max_tokens at most, times the
+	// answers that it asks for.
+	ExpectedOutputTokens float64 `protobuf:"fixed64,18,opt,name=expected_output_tokens,json=expectedOutputTokens,proto3" json:"expected_output_tokens,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *Decision) Reset() {
@@ -210,11 +216,25 @@ func (x *Decision) GetHeldFor() string {
 	return ""
 }
 
+func (x *Decision) GetPredictedTtftMs() float64 {
+	if x != nil {
+		return x.PredictedTtftMs
+	}
+	return 0
+}
+
+func (x *Decision) GetExpectedOutputTokens() float64 {
+	if x != nil {
+		return x.ExpectedOutputTokens
+	}
+	return 0
+}
+
 var File_weir_v1_decision_proto protoreflect.FileDescriptor
 
 const file_weir_v1_decision_proto_rawDesc = "" +
 	"\n" +
-	"\x16weir/v1/decision.proto\x12\aweir.v1\"\xeb\x03\n" +
+	"\x16weir/v1/decision.proto\x12\aweir.v1\"\xcd\x04\n" +
 	"\bDecision\x12\x12\n" +
 	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x14\n" +
 	"\x05class\x18\x02 \x01(\tR\x05class\x12\x1a\n" +
@@ -235,7 +255,9 @@ const file_weir_v1_decision_proto_rawDesc = "" +
 	"saturation\x18\x0e \x01(\x01R\n" +
 	"saturation\x12*\n" +
 	"\x11predicted_wait_ms\x18\x0f \x01(\x01R\x0fpredictedWaitMs\x12\x19\n" +
-	"\bheld_for\x18\x10 \x01(\tR\aheldForB0Z.github.com/weirproxy/weir/proto/weir/v1;weirv1b\x06proto3"
+	"\bheld_for\x18\x10 \x01(\tR\aheldFor\x12*\n" +
+	"\x11predicted_ttft_ms\x18\x11 \x01(\x01R\x0fpredictedTtftMs\x124\n" +
+	"\x16expected_output_tokens\x18\x12 \x01(\x01R\x14expectedOutputTokensB0Z.github.com/weirproxy/weir/proto/weir/v1;weirv1b\x06proto3"
 
 var (
 	file_weir_v1_decision_proto_rawDescOnce sync.Once
