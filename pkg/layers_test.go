@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"pkg/lab/trace", "pkg/lab/policy"},
 	{"pkg/lab/sim"},
 	{"envoy"},
-	{"cmd/weir", "cmd/weirlab"},
+	{"cmd/weir", "cmd/weirlab", "envoy/vllm"},
 }
 
 // core is the packages that read no clock, start no goroutine and know no backend.
