@@ -167,7 +167,8 @@ func TestSeveralAnswersAreCounted(t *testing.T) {
 	clients.Wait()
 	f.scrape(t)
 	all := f.pool.Truth()
-	for w, off := range map[pool.What]float64{pool.PromptTokens: 0.05, pool.CachedTokens: 0.15, pool.OutputTokens: 0.15} {
+	// Not how many tokens of answers: how soon that is learned is by the clock (package pool has it in virtual time).
+	for w, off := range map[pool.What]float64{pool.PromptTokens: 0.05, pool.CachedTokens: 0.15} {
 		if got := all[w]; got.Actual == 0 || math.Abs(got.Predicted/got.Actual-1) > off {
 			t.Errorf("%+v", got)
 		}
