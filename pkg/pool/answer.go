@@ -35,7 +35,7 @@ func (p *Pool) Observe(now time.Time, r *Replica, s Sample) {
 	restarts := r.restarts
 	s.doubt()
 	r.Observe(now, s)
-	p.learn()
+	p.learn(now)
 	p.theirs, p.ran = p.theirs+r.foreign-theirs, p.ran+r.ran-ran // whole numbers: the sums stay exact
 	if d := r.lately.answers; d.Has && d.Sum >= d.Count {        // less: no answer is empty
 		p.answer.learn(d.Count, min(d.Sum, d.Count*min(r.kvTokens, mostAnswer))) // none is longer than its memory

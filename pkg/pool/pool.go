@@ -293,6 +293,11 @@ func (r *Replica) pace(now time.Time) {
 	if r.tau = r.fixed; r.tau == 0 {
 		r.tau = r.rates.Tau(r.decode)
 	}
+	r.setPrice(requests, context)
+}
+
+// setPrice takes the pool's rates for it.
+func (r *Replica) setPrice(requests, context float64) {
 	r.step = r.common.Decode(requests, context)
 	r.price = r.common.Prefill(r.step)
 }

@@ -1,6 +1,10 @@
 package pool
 
-import "github.com/weirproxy/weir/pkg/knee"
+import (
+	"time"
+
+	"github.com/weirproxy/weir/pkg/knee"
+)
 
 // The constants of each replica's steps are learned from its own counters (knee.Fit). They say how fast its backlog drains,
 // what a wait there takes and where its knee is: V, V*P and tau. What a request's own prefill costs is priced alike on all
@@ -106,8 +110,9 @@ func (w *work) add(gaps Summary, seqs, computed float64) {
 	add(&w.prompt, seqs*computed)
 }
 
-// learn takes the mean of what was learned of the replicas as the pool's rates.
-func (p *Pool) learn() {
+// learn takes the mean of what was learned of the replicas as the pool's rates, and prices by it on all of them at once: idle
+// ones must cost the same, or every prompt that none has seen goes to whichever was looked at last.
+func (p *Pool) learn(now time.Time) {
 	var sum knee.Rates
 	for _, r := range p.Replicas {
 		sum.Step += r.rates.Step
@@ -117,4 +122,7 @@ func (p *Pool) learn() {
 	}
 	n := float64(len(p.Replicas))
 	p.rates.Step, p.rates.Seq, p.rates.Context, p.rates.Token = sum.Step/n, sum.Seq/n, sum.Context/n, sum.Token/n
+	for _, r := range p.Replicas {
+		r.setPrice(r.running(now))
+	}
 }
