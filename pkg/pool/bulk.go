@@ -67,7 +67,7 @@ func maxLoads(n int) []float64 {
 // this router does.
 func (p *Pool) BulkReplicas(now time.Time) int {
 	n := len(p.Replicas)
-	load := p.interactive.read(now) / p.Own()
+	load := p.interactive.read(now) / p.bulkOwn()
 	if load < bulkSpare*float64(n) {
 		return n
 	}
@@ -81,7 +81,7 @@ func (p *Pool) BulkGrows(now time.Time, n int) time.Duration {
 		return 0
 	}
 	all := len(p.Replicas)
-	target := max(p.maxLoads[all-1-n], bulkSpare*float64(all)) * p.Own()
+	target := max(p.maxLoads[all-1-n], bulkSpare*float64(all)) * p.bulkOwn()
 	return time.Duration(bulkMemory * math.Log(p.interactive.read(now)/target) * float64(time.Second))
 }
 

@@ -28,6 +28,14 @@ const bulkKey = 0x62756c6b
 // seconds after they left; what the replicas ran when each last told shows it at once.
 func (p *Pool) alone() bool { return p.Own() > aloneOwn || p.theirs <= (1-aloneOwn)*p.ran }
 
+// bulkOwn is Own as bulk goes by it: 1 as soon as the others have left.
+func (p *Pool) bulkOwn() float64 {
+	if p.alone() {
+		return 1
+	}
+	return p.Own()
+}
+
 // bulkRanks is each slot's place in the order in which replicas take bulk.
 func bulkRanks(ids []uint64) []int {
 	order, ranks := make([]int, len(ids)), make([]int, len(ids))

@@ -76,3 +76,30 @@ func TestBulkOfOthersIsExpected(t *testing.T) {
 		t.Errorf("backlog %v after the bulk ended, %v before", v.Backlog, before)
 	}
 }
+
+// When the others have left, bulk goes by this router's own load at once, though Own remembers them for seconds.
+func TestBulkForgetsOthersAtOnce(t *testing.T) {
+	p := New("p", []string{"a", "b", "c", "d", "e", "f"}, plain)
+	p.interactive.add(at(0), bulkMemory) // one replica's worth
+	most := p.BulkReplicas(at(0))
+	var leases [6]Lease
+	for i, r := range p.Replicas {
+		p.Charge(at(0), &leases[i], r, Load{Prompt: 1, Uncached: 1, Output: 1})
+	}
+	for i := range 10 {
+		beside(p, float64(i)/100)
+	}
+	if k := p.BulkReplicas(at(0.1)); k >= most {
+		t.Fatalf("beside others %d replicas take bulk, alone %d: nothing to tell apart", k, most)
+	}
+	for _, r := range p.Replicas {
+		page := ran(0.2, float64(r.leases))
+		p.Observe(page.At, r, page)
+	}
+	if k := p.BulkReplicas(at(0.2)); k != most || p.Own() > 0.9 {
+		t.Errorf("the others have left, own is %.2f: %d replicas take bulk, want %d", p.Own(), k, most)
+	}
+	if wait := p.BulkGrows(at(0.2), most); wait <= 0 || p.BulkReplicas(at(0.2).Add(wait+1e6)) <= most {
+		t.Errorf("after %v %d replicas take bulk, want more than %d", wait, p.BulkReplicas(at(0.2).Add(wait+1e6)), most)
+	}
+}
