@@ -1,8 +1,10 @@
 package envoy_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"os"
@@ -105,4 +107,11 @@ func TestStatsLogger(t *testing.T) {
 	if len(want) < 16 {
 		t.Errorf("the test's own requests have %v", want)
 	}
+	req := newRequest(t, "POST", r.front+"/v1/completions", "")
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(make([]byte, 32<<20+1))), 32<<20+1
+	if got, err := try(&http.Client{Timeout: patience}, req); err != nil || got.status != 413 {
+		t.Fatalf("Envoy's own refusal: %d, %v", got.status, err)
+	}
+	const past = `requests{endpoint="",class="",decision="",code="413"}`
+	eventually(t, "what Envoy itself refused has empty labels", func() bool { return r.series(t)[past] == 1 })
 }

@@ -63,7 +63,8 @@ func writeBench(w io.Writer, rows []simRow) {
 	}
 	fmt.Fprintf(w, `
 TTFT mean / p99 in seconds, medians of %d seeds. Bold: a published rule is better by more than 2 %%, in %d of %d cells. The best rule is that of the
-mean and that of the p99, of %d; hits / ceiling is weir's hit rate over what one cache with the memory of all replicas would hit.
+mean and that of the p99, of %d; hits / ceiling is weir's hit rate over what one cache with the memory of all replicas would hit
+by dropping the oldest, which is no bound.
 `, seeds, lost, 2*len(lines), len(groups.policies(lines[0].workload))-len(benchOthers))
 }
 
