@@ -60,8 +60,8 @@ func TestStatsLogger(t *testing.T) {
 	})
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	body := `{"model": "m", "max_tokens": 9, "prompt": "` + strings.Repeat("words ", 8000) + `"}`
-	for range 2 { // the second finds the first's prompt cached, and ahead
+	body := `{"model": "m", "max_tokens": 9, "prompt": "` + strings.Repeat("words ", 40_000) + `"}`
+	for range 2 { // the second finds the first's prompt cached, and waits until little enough of it is ahead
 		resp, err := http.DefaultClient.Do(newRequest(t, "POST", r.front+"/v1/completions?events=100000&every=100ms", body).WithContext(ctx))
 		if err != nil {
 			t.Fatal(err)
