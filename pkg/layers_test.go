@@ -18,7 +18,7 @@ const module = "github.com/weirproxy/weir/"
 // packages of a lower layer, never one of its own.
 var layers = [][]string{
 	{"proto/weir/v1"},
-	{"pkg/chain"},
+	{"pkg/chain", "pkg/unpack"},
 	{"pkg/prompt", "pkg/prefix", "pkg/knee"},
 	{"pkg/pool"},
 	{"pkg/classify", "pkg/gate", "pkg/pick"},
@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"cmd/weir", "cmd/weirlab", "envoy/vllm"},
 }
 
-// core is the packages that read no clock, start no goroutine and know no backend.
+// core is the packages that read no clock, start no goroutine and know no backend. pkg/unpack is none of them: it waits for a worker.
 var core = []string{"pkg/chain", "pkg/prompt", "pkg/prefix", "pkg/knee", "pkg/pool", "pkg/classify", "pkg/gate", "pkg/pick", "pkg/route", "pkg/lab/step", "pkg/lab/sample", "pkg/lab/workload", "pkg/lab/policy", "pkg/lab/sim"}
 
 // only lists who may import a library, by import path prefix, with the reason in DESIGN.md section 2.
@@ -46,6 +46,8 @@ var only = map[string][]string{
 	"github.com/prometheus/common":           {"pkg/scrape"},
 	"go.yaml.in/yaml":                        {"pkg/config", "pkg/bootstrap"},
 	"github.com/fsnotify/fsnotify":           {"cmd/weir"},
+	"github.com/klauspost/compress":          {"pkg/unpack"},
+	"github.com/andybalholm/brotli":          {"pkg/unpack"},
 	"gonum.org/v1/plot":                      {"cmd/weirlab"},
 	"log/slog":                               {"pkg/extproc", "pkg/admin", "pkg/scrape", "pkg/lab/replica", "cmd/weir"},
 }
