@@ -125,6 +125,12 @@ func count(adm *admin.Admin, edge *extproc.Server, scraper *scrape.Scraper) {
 	adm.Counters("weir_panics_total", "Streams that a fault of weir's own ended.", nil, func(emit admin.Emit) {
 		emit(float64(edge.Stats().Panics))
 	})
+	adm.Gauges("weir_body_bytes", "Bytes of request bodies that weir keeps now.", nil, func(emit admin.Emit) {
+		emit(float64(edge.Stats().BodyBytes))
+	})
+	adm.Gauges("weir_body_bytes_limit", "What weir_body_bytes may be, body_memory: a body beyond it is refused, outcome no_memory.", nil, func(emit admin.Emit) {
+		emit(float64(edge.Stats().BodyMemory))
+	})
 	replica := []string{"pool", "endpoint"}
 	adm.Counters("weir_scrapes_total", "Scrapes of a replica's metrics that ended, failures included.", replica, func(emit admin.Emit) {
 		for _, s := range scraper.Stats() {

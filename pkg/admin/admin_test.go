@@ -196,7 +196,7 @@ func TestSeriesExistFromTheStart(t *testing.T) {
 			t.Errorf("no %s", k)
 		}
 	}
-	if len(all) > 300 {
+	if len(all) > 320 {
 		t.Errorf("%d series for one pool of two", len(all))
 	}
 }

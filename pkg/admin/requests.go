@@ -17,10 +17,10 @@ const (
 
 var (
 	// apis, reasons and serveds are in the order of their values.
-	apis    = [...]prompt.API{prompt.APIOther, prompt.APIChat, prompt.APICompletions}
+	apis    = [...]prompt.API{prompt.APIOther, prompt.APIChat, prompt.APICompletions, prompt.APIResponses, prompt.APIMessages, prompt.APICount, prompt.APIEmbeddings}
 	reasons = [...]prompt.Reason{
 		prompt.ReasonNone, prompt.ReasonPath, prompt.ReasonEmpty, prompt.ReasonEncoding, prompt.ReasonNotJSON,
-		prompt.ReasonDepth, prompt.ReasonShape,
+		prompt.ReasonDepth, prompt.ReasonShape, prompt.ReasonStored, prompt.ReasonMode, prompt.ReasonInflated, prompt.ReasonBusy,
 	}
 
 	serveds = [...]route.Served{route.Unknown, route.First, route.Second, route.Other}

@@ -51,6 +51,7 @@ const (
                     "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute
                     overrides: {failure_mode_allow: false, grpc_initial_metadata: [{key: weir-class, value: bulk}]}
 `
+	codec            = "codec_type: AUTO                      #"
 	weirHealthChecks = "    health_checks: [{timeout: 0.5s, interval: 0.5s, no_traffic_interval: 0.5s, unhealthy_threshold: 3, healthy_threshold: 1, grpc_health_check: {}}]\n"
 	noTimeout        = "timeout: 0s                   #"
 	sources          = `            - metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}
@@ -102,6 +103,8 @@ var badFiles = []bad{
 	{rule: "message-timeout", edits: []string{" message_timeout: 1s  ", " message_timeout: 0.4s  "}, at: " message_timeout: 0.4s", text: "message_timeout is 400ms: a large body"},
 	{rule: "message-timeout", edits: []string{" message_timeout: 1s  ", "#"}, at: `http.ext_proc.v3.ExternalProcessor`, text: "message_timeout is not given, which is 200ms: a large body"},
 	{rule: "message-timeout", edits: []string{" message_timeout: 1s  ", " message_timeout: 60s  "}, at: " message_timeout: 60s", text: "for so long each request waits"},
+	{rule: "request-timeout", edits: []string{"request_timeout: 60s  ", "request_timeout: 0s  "}, at: "request_timeout: 0s", text: "request_timeout is 0s: a client that sends its body byte by byte"},
+	{rule: "request-timeout", mode: envoy.Streamed, edits: []string{"request_timeout: 60s  ", "#"}, at: "v3.HttpConnectionManager\n          stat_prefix: front", text: "request_timeout is not given, which is 0s"},
 	{rule: "idle-timeout", edits: []string{"stream_idle_timeout: 900s             #", "stream_idle_timeout: 359s #"}, at: "stream_idle_timeout: 359s", text: "stream_idle_timeout is 5m59s: a request held for max_hold that then waits 1m0s for its first token ends in 504; give at least 6m0s"},
 	{rule: "idle-timeout", edits: []string{"          stream_idle_timeout: 900s             #", "          #"}, at: "v3.HttpConnectionManager\n          stat_prefix: front", text: "stream_idle_timeout is not given, which is 5m0s"},
 	{rule: "idle-timeout", edits: []string{noTimeout, "idle_timeout: 60s\n                  " + noTimeout}, at: "idle_timeout: 60s\n", text: "idle_timeout is 1m0s"},
@@ -120,6 +123,11 @@ var badFiles = []bad{
 	{rule: "body-mode", edits: []string{" request_body_mode: BUFFERED", " #"}, at: "request_header_mode: SEND", text: "request_body_mode is NONE: weir sees no prompt"},
 	{rule: "body-mode", edits: []string{" request_body_mode: BUFFERED", " request_body_mode: 5"}, at: " request_body_mode: 5", text: "request_body_mode is GRPC"},
 	{rule: "body-partial", edits: []string{" request_body_mode: BUFFERED", " request_body_mode: BUFFERED_PARTIAL"}, at: " request_body_mode: BUFFERED_PARTIAL", text: "weir sees the start"},
+	{rule: "upgrade", edits: []string{codec, "upgrade_configs: [{upgrade_type: websocket}]\n          " + codec}, at: "upgrade_configs: [{upgrade_type: websocket}]", text: "request_body_mode is BUFFERED and websocket is let through"},
+	{rule: "upgrade", edits: []string{codec, "upgrade_configs: [{upgrade_type: websocket, enabled: false}]\n          " + codec, noTimeout, "upgrade_configs: [{upgrade_type: WebSocket, enabled: true}]\n                  " + noTimeout}, at: "upgrade_type: WebSocket", text: "weir answers 501"},
+	{rule: "upgrade", edits: []string{codec, "upgrade_configs: [{upgrade_type: CONNECT, filters: []}]\n          " + codec}, at: "upgrade_type: CONNECT", text: "connect is let through"},
+	{rule: "proxy-continue", edits: []string{codec, "proxy_100_continue: true\n          " + codec}, at: "proxy_100_continue", text: "neither goes on"},
+	{rule: "proxy-continue", mode: envoy.Streamed, edits: []string{codec, "proxy_100_continue: true\n          " + codec}, at: "proxy_100_continue", text: "neither goes on"},
 	{rule: "request-trailer-mode", edits: []string{" request_body_mode: BUFFERED", " request_body_mode: FULL_DUPLEX_STREAMED"}, at: " request_trailer_mode: SKIP", text: "needs request_trailer_mode SEND"},
 	{rule: "response-body-mode", edits: []string{"response_body_mode: NONE", "response_body_mode: STREAMED"}, at: "response_body_mode: STREAMED", text: "every chunk of an answer passes weir"},
 	{rule: "response-body-mode", edits: []string{"response_body_mode: NONE", "response_body_mode: BUFFERED"}, at: "response_body_mode: BUFFERED", text: "Envoy collects an answer"},
@@ -139,6 +147,7 @@ var badFiles = []bad{
 	{rule: "newer-envoy", envoy: Version{1, 38}, edits: []string{"          - name: envoy.access_loggers.file\n", "          - typed_config:\n              \"@type\": type.googleapis.com/envoy.extensions.access_loggers.stats.v3.Config\n              stats_scope: {prefix: weir}\n          - name: envoy.access_loggers.file\n"}, at: "stats_scope", text: "stats_scope needs Envoy 1.39"},
 	{rule: "newer-envoy", envoy: Version{1, 37}, edits: []string{"          - name: envoy.access_loggers.file\n", "          - typed_config:\n              \"@type\": type.googleapis.com/envoy.extensions.access_loggers.stats.v3.Config\n              stat_prefix: weir\n          - name: envoy.access_loggers.file\n"}, at: "access_loggers.stats.v3.Config", text: "needs Envoy 1.38"},
 
+	{rule: "body-memory", mode: envoy.Streamed, edits: []string{"max_hold: 300s", "body_memory: 1140850687\n      max_hold: 300s"}, at: "http.ext_proc.v3.ExternalProcessor", text: "its classes may hold bodies of 1073741824: those that are held can leave no memory for others, which get 503; give at least 1140850688"},
 	{rule: "buffer-too-large", edits: []string{"max_hold: 300s", "body_limit: 1000000\n      max_hold: 300s"}, at: "per_connection_buffer_limit_bytes: 33554432   #", text: "Envoy buffers bodies of up to 33554432 bytes, and weir's body_limit is 1000000"},
 	{rule: "buffer-too-large", envoy: Newest, edits: []string{"request_body_buffer_limit: 33554432         # 32", "request_body_buffer_limit: 33554433 # 32"}, at: "request_body_buffer_limit: 33554433", text: "up to 33554433 bytes"},
 	{rule: "buffer-too-large", edits: []string{"max_hold: 300s", "body_limit: 1000\n      max_hold: 300s", "    per_connection_buffer_limit_bytes: 33554432   #", "    #"}, at: "- name: front\n    address", text: "up to 1048576 bytes, its default"},

@@ -20,6 +20,11 @@ func off(how string) string {
 	return "              - match: {path: /health}\n                route: {cluster: replicas_round_robin}\n                typed_per_filter_config: {envoy.filters.http.ext_proc: {" + how + "}}\n"
 }
 
+// tunnelRoute is a route for nothing but upgrades, without their bodies.
+func tunnelRoute(match string) string {
+	return "              - match: {" + match + "}\n" + perRoute + "                    overrides: {processing_mode: {request_body_mode: NONE, response_trailer_mode: SEND}}\n                route: {cluster: replicas, timeout: 0s, retry_policy: {}, upgrade_configs: [{upgrade_type: websocket}, {upgrade_type: CONNECT}]}\n"
+}
+
 // TestNothingAgainstGoodFiles holds that what differs from the shipped file and is right has no finding.
 func TestNothingAgainstGoodFiles(t *testing.T) {
 	newerFields := []string{
@@ -59,6 +64,12 @@ func TestNothingAgainstGoodFiles(t *testing.T) {
 		"what weir sets may be set":                {edits: []string{filterEnd, "              mutation_rules: {disallow_all: true, allow_expression: {regex: 'x-gateway-.*|retry-after(-ms)?|content-type'}}\n" + filterEnd}},
 		"a status for errors":                      {edits: []string{"status_on_error: {code: ServiceUnavailable}", "status_on_error: {code: 504}"}},
 		"a flow that is no secret":                 {edits: []string{"max_hold: 300s", "flow: header:x-tenant\n      max_hold: 300s"}},
+		"upgrades, streamed":                       {mode: envoy.Streamed, edits: []string{codec, "upgrade_configs: [{upgrade_type: websocket}]\n          " + codec}},
+		"an upgrade that goes past weir":           {edits: []string{codec, "upgrade_configs: [{upgrade_type: websocket, filters: [{name: envoy.filters.http.router}]}]\n          " + codec}},
+		"upgrades off":                             {edits: []string{codec, "proxy_100_continue: false\n          upgrade_configs: [{upgrade_type: websocket, enabled: false}, {upgrade_type: CONNECT}]\n          " + codec, noTimeout, "upgrade_configs: [{upgrade_type: connect, enabled: false}]\n                  " + noTimeout}},
+		"tunnels on routes of their own":           {edits: []string{bulkRoute, tunnelRoute("connect_matcher: {}") + tunnelRoute("prefix: /, headers: [{name: Upgrade, present_match: true}]") + bulkRoute}},
+		"room for what is held":                    {mode: envoy.Streamed, edits: []string{"max_hold: 300s", "body_memory: 1140850688\n      max_hold: 300s"}},
+		"less of it, where Envoy keeps the bodies": {edits: []string{"max_hold: 300s", "body_memory: 67108864\n      max_hold: 300s"}},
 		"an answer of Envoy's own":                 {edits: []string{theRoute, "              - match: {path: /}\n                direct_response: {status: 404}\n" + theRoute}},
 	} {
 		if c.envoy == (Version{}) {

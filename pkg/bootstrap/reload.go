@@ -64,9 +64,10 @@ const restartBoth = "Envoy reads its bootstrap only when it starts: restart Envo
 
 // why says why a key cannot change.
 var why = map[string]string{
-	"admin":      "the listener opens at weir's start",
-	"body_limit": "the gRPC server's receive limit is fixed at weir's start",
-	"replica":    "the step model sizes the prefix indexes at weir's start",
+	"admin":       "the listener opens at weir's start",
+	"body_limit":  "the gRPC server's receive limit is fixed at weir's start",
+	"body_memory": "it stays what it was at weir's start, as body_limit does",
+	"replica":     "the step model sizes the prefix indexes at weir's start",
 }
 
 // fixedKeys are the keys of the policy that differ and take effect at a start only.

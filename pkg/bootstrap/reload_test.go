@@ -81,7 +81,7 @@ func TestPolicyInItsOwnFile(t *testing.T) {
 		}},
 		{"faults in both files", texts{strings.Replace(bare, "10.0.0.2", "10.0.0.1", 1), "listen: unix:x\nknne: 1\nmax_hold: 0s\n"}, []string{
 			"weir.yaml:1: listen: weir listens where Envoy calls it, at the endpoint of the bootstrap file's ext_proc cluster: leave it out",
-			`weir.yaml:2: unknown key "knne": the keys are admin, affinity, balance_on, body_limit, class_from, classes, ext_proc_cluster, flow, listen, max_hold, pools, queue, replica, rule`,
+			`weir.yaml:2: unknown key "knne": the keys are admin, affinity, balance_on, body_limit, body_memory, class_from, classes, ext_proc_cluster, flow, listen, max_hold, pools, queue, replica, rule, tools_position`,
 			"weir.yaml:3: max_hold: 0s is not between 0 and 1h",
 			"envoy.yaml:10: 10.0.0.1:8000 stands twice, first on line 9",
 		}},
@@ -137,10 +137,11 @@ func TestReload(t *testing.T) {
 		{"one pool less", texts{bare + another, ""}, texts{bare, ""}, "", []string{`envoy.yaml:4: pool "more" is gone` + envoyOnly}},
 		{"the address", texts{bare, ""}, texts{strings.Replace(bare, "weir.sock", "other.sock", 1), ""}, "", []string{"envoy.yaml:5: weir listens on weir.sock, not on other.sock" + envoyOnly}},
 		{"the address, alone", texts{"", alone}, texts{"", strings.Replace(alone, "unix:weir.sock", "127.0.0.1:9000", 1)}, "", []string{"weir.yaml:1: weir listens on weir.sock, not on 127.0.0.1:9000" + weirOnly}},
-		{"each key that is fixed, and one that is live", texts{bare, "max_hold: 5m\nadmin: 127.0.0.1:1\n"}, texts{bare, "max_hold: 1m\nbody_limit: 1\nreplica: {seats: 1}\n"}, "", []string{
+		{"each key that is fixed, and one that is live", texts{bare, "max_hold: 5m\nadmin: 127.0.0.1:1\n"}, texts{bare, "max_hold: 1m\nbody_limit: 1\nbody_memory: 2\nreplica: {seats: 1}\n"}, "", []string{
 			"weir.yaml:1: admin: it changed, and the listener opens at weir's start: restart weir",
 			"weir.yaml:2: body_limit: it changed, and the gRPC server's receive limit is fixed at weir's start: restart weir",
-			"weir.yaml:3: replica: it changed, and the step model sizes the prefix indexes at weir's start: restart weir",
+			"weir.yaml:3: body_memory: it changed, and it stays what it was at weir's start, as body_limit does: restart weir",
+			"weir.yaml:4: replica: it changed, and the step model sizes the prefix indexes at weir's start: restart weir",
 		}},
 		{"a fixed key and no policy any more", texts{"node: {metadata: {weir: {body_limit: 1}}}\n" + bare, ""}, texts{bare, ""}, "", []string{
 			"envoy.yaml: body_limit: it changed, and the gRPC server's receive limit is fixed at weir's start: restart weir",

@@ -33,6 +33,7 @@ var rules = []Rule{
 	{"message-timeout", Warning, "too short and large bodies miss weir, too long and a hung weir delays each request", messageTimeout},
 	{"idle-timeout", Error, "Envoy answers 504 to a request that is held, or waits for its first token, for longer", idleTimeout},
 	{"route-timeout", Error, "an answer that streams for longer is cut", routeTimeout},
+	{"request-timeout", Warning, "a slow sender keeps its request, and the memory of its body, for ever", requestTimeout},
 	{"stream-duration", Error, "max_stream_duration counts the hold too, and cuts it or the answer", streamDuration},
 
 	{"trailer-mode", Error, "only response_trailer_mode SEND keeps weir's stream open until an answer ends", trailerMode},
@@ -40,6 +41,8 @@ var rules = []Rule{
 	{"response-header-mode", Warning, "weir cannot tell which replica served", responseHeaderMode},
 	{"body-mode", Error, "weir picks by load alone, without the prompt", bodyMode},
 	{"body-partial", Warning, "weir sees the start of a long body only", bodyPartial},
+	{"upgrade", Error, "in BUFFERED an upgraded connection never gets to a replica", upgrades},
+	{"proxy-continue", Error, "a client that waits for 100 Continue and its replica wait for each other", proxyContinue},
 	{"request-trailer-mode", Error, "Envoy refuses FULL_DUPLEX_STREAMED without it", requestTrailerMode},
 	{"response-body-mode", Warning, "each chunk of each answer passes weir, which has no use for it", responseBodyMode},
 	{"ignored-replies", Error, "Envoy does not do what weir answers", ignoredReplies},
@@ -48,7 +51,8 @@ var rules = []Rule{
 	{"status-on-error", Warning, "Envoy answers 500, which no client is told to try again", statusOnError},
 	{"newer-envoy", Error, "the Envoy named by -envoy refuses the file", newerEnvoy},
 
-	{"buffer-too-large", Error, "in BUFFERED a body over weir's body_limit is an error of gRPC, not a 413", bufferTooLarge},
+	{"body-memory", Warning, "in FULL_DUPLEX_STREAMED the bodies of those that are held may take all that weir keeps", bodyMemory},
+	{"buffer-too-large", Error, "in BUFFERED a body in chunks over weir's body_limit is an error of gRPC, not a 413", bufferTooLarge},
 	{"buffer-default", Warning, "in BUFFERED a body over 1 MiB is answered 413 long before body_limit", bufferDefault},
 
 	{"strip-header", Error, "a client names its replica", stripHeader},

@@ -43,9 +43,9 @@ func bufferTooLarge(m *mesh, say say) {
 		switch v, at := m.limit(g, r); {
 		case v <= most:
 		case at == nil:
-			say(g.listener, "Envoy buffers bodies of up to %d bytes, its default, and weir's body_limit is %.0f: a larger body goes on without weir or fails with 500", defaultBuffer, most)
+			say(g.listener, "Envoy buffers bodies of up to %d bytes, its default, and weir's body_limit is %.0f: a larger one that comes in chunks goes on without weir or fails with 500", defaultBuffer, most)
 		default:
-			say(at, "Envoy buffers bodies of up to %.0f bytes, and weir's body_limit is %.0f: a larger body goes on without weir or fails with 500", v, most)
+			say(at, "Envoy buffers bodies of up to %.0f bytes, and weir's body_limit is %.0f: a larger one that comes in chunks goes on without weir or fails with 500", v, most)
 		}
 	})
 }

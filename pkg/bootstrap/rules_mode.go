@@ -67,8 +67,9 @@ func bodyMode(m *mesh, say say) {
 		"STREAMED": "the request may leave before its body is read, so that weir picks at the headers, by load alone",
 		"GRPC":     "it is for gRPC bodies, which prompts are not",
 	}
-	m.eachMode("request_body_mode", bodyModes, func(mode string, at *yaml.Node) {
-		if text := why[mode]; text != "" {
+	m.through(func(_ *manager, r *route) {
+		mode, at := m.mode(r, "request_body_mode", bodyModes)
+		if text := why[mode]; text != "" && !(mode == "NONE" && m.tunnels(r)) {
 			say(at, "request_body_mode is %s: %s; use BUFFERED or FULL_DUPLEX_STREAMED", mode, text)
 		}
 	})
@@ -77,7 +78,7 @@ func bodyMode(m *mesh, say say) {
 func bodyPartial(m *mesh, say say) {
 	m.eachMode("request_body_mode", bodyModes, func(mode string, at *yaml.Node) {
 		if mode == "BUFFERED_PARTIAL" {
-			say(at, "request_body_mode is BUFFERED_PARTIAL: of a body over the buffer limit weir sees the start, and nothing says so; use BUFFERED or FULL_DUPLEX_STREAMED")
+			say(at, "request_body_mode is BUFFERED_PARTIAL: of a body over the buffer limit weir sees the start, and counts the rest by its Content-Length; BUFFERED and FULL_DUPLEX_STREAMED show it all, and Envoy 1.40 leaves some HTTP/1.1 bodies just above that limit without an answer")
 		}
 	})
 }

@@ -53,8 +53,9 @@ func TestLiveAndChanged(t *testing.T) {
 	live := map[string]string{
 		"balance_on": "requests", "affinity": "none", "queue": "fifo", "rule": "none", "max_hold": "1m",
 		"classes": "[{name: a, deadline: 1s}]", "flow": "header:x", "class_from": "metadata:jwt:class", "ext_proc_cluster": "weir",
+		"tools_position": "{m: first}",
 	}
-	fixed := map[string]string{"admin": "127.0.0.1:1", "body_limit": "1", "replica": "{seats: 1}"}
+	fixed := map[string]string{"admin": "127.0.0.1:1", "body_limit": "1", "body_memory": "67108864", "replica": "{seats: 1}"}
 	keys := fields(map[string]reflect.Value{}, reflect.ValueOf(&Policy{}).Elem())
 	if len(keys) != len(live)+len(fixed) {
 		t.Errorf("of %d keys %d are tested", len(keys), len(live)+len(fixed))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirproxy/weir/pkg/classify"
 	"github.com/weirproxy/weir/pkg/pool"
+	"github.com/weirproxy/weir/pkg/prompt"
 )
 
 func parse(t testing.TB, text string) *yaml.Node {
@@ -99,6 +100,7 @@ classes:
 - {name: now, deadline: 5s, max_deadline: 6s, share_percent: 7, max_held: 0, max_held_bytes: 0}
 - {name: later, deadline: 1h, bulk: true}
 max_hold: 90s
+tools_position: {meta-llama/Llama-3.1-8B: after_system, "7": first}
 body_limit: 1024
 flow: header:X-Tenant
 class_from: metadata:envoy.filters.http.jwt_authn:claims.class
@@ -111,6 +113,7 @@ replica: {profile: 70B, step: 20ms, per_sequence: 0s, per_context_token: 0.05us,
 				{Name: "later", Deadline: time.Hour, Bulk: true, MaxHeld: 10_000, MaxHeldBytes: 512 << 20},
 			}
 			p.Route.MaxHold = 90 * time.Second
+			p.Route.ToolsPosition = map[string]prompt.ToolsPosition{"meta-llama/Llama-3.1-8B": prompt.ToolsAfterSystem, "7": prompt.ToolsFirst}
 			p.Edge.BodyLimit, p.Edge.Flow, p.Edge.ClassFrom = 1024, "header:X-Tenant", "metadata:envoy.filters.http.jwt_authn:claims.class"
 			p.Admin, p.ExtProcCluster = "[::1]:9000", "weir"
 			p.Replica = pool.Config{
@@ -178,7 +181,7 @@ func TestEveryFieldHasAKey(t *testing.T) {
 			case f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct:
 				check(at+"[].", reflect.New(f.Type().Elem()).Elem())
 			default:
-				if f.Kind() == reflect.Slice {
+				if f.Kind() == reflect.Slice || f.Kind() == reflect.Map {
 					f = reflect.New(f.Type().Elem()).Elem()
 				}
 				if err := scalar(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}, f); err != nil && strings.Contains(err.Error(), "cannot read") {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -64,6 +65,8 @@ func (r *reader) read(n *yaml.Node, path string, v reflect.Value) {
 		r.mapping(n, path, v)
 	case v.Kind() == reflect.Slice:
 		r.list(n, path, v)
+	case v.Kind() == reflect.Map:
+		r.named(n, path, v)
 	case n.Kind != yaml.ScalarNode:
 		r.fail(n, path, "a %s, want a single value", kind(n))
 	default:
@@ -103,6 +106,36 @@ func (r *reader) mapping(n *yaml.Node, path string, v reflect.Value) {
 			seen[key] = p.Key.Line
 			r.read(p.Value, at, field)
 		}
+	}
+}
+
+// named reads a mapping whose keys are names of the operator's own.
+func (r *reader) named(n *yaml.Node, path string, v reflect.Value) {
+	if n.Kind != yaml.MappingNode {
+		r.fail(n, path, "a %s, want a mapping", kind(n))
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	seen := map[string]int{}
+	for _, p := range Pairs(n) {
+		name := p.Key.Value
+		at := path + "." + name
+		switch err := scalar(p.Key, reflect.New(v.Type().Key()).Elem()); {
+		case p.Key.Kind != yaml.ScalarNode || err != nil:
+			r.report(p.Key.Line, path, fmt.Sprintf("the name %q is not a text: put it in quotes", name))
+			continue
+		case strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || !unicode.IsPrint(c) }):
+			r.report(p.Key.Line, path, fmt.Sprintf("the name %q has a space or what cannot be printed", name))
+			continue
+		}
+		if seen[name] != 0 {
+			r.report(p.Key.Line, at, fmt.Sprintf("stands twice, first on line %d", seen[name]))
+			continue
+		}
+		seen[name] = p.Key.Line
+		one := reflect.New(v.Type().Elem()).Elem()
+		r.read(p.Value, at, one)
+		v.SetMapIndex(reflect.ValueOf(name).Convert(v.Type().Key()), one)
 	}
 }
 

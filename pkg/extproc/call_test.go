@@ -2,8 +2,10 @@ package extproc_test
 
 import (
 	"context"
+	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	filterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -11,15 +13,43 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// mode is a request body mode, by the name that its recordings begin with.
+// mode is a request body mode, by the name that its recordings begin with where it has any.
 type mode string
 
 const (
 	buffered mode = "buffered"
-	streamed mode = "streamed"
+	streamed mode = "streamed" // FULL_DUPLEX_STREAMED
+	partial  mode = "partial"  // BUFFERED_PARTIAL
+	chunks   mode = "chunks"   // STREAMED
+	none     mode = "none"
 )
 
-var modes = []mode{buffered, streamed}
+// modes are those that weir supports, others what a configuration may have too.
+var modes, others = []mode{buffered, streamed}, []mode{partial, chunks, none}
+
+var bodyModes = map[mode]filterv3.ProcessingMode_BodySendMode{
+	buffered: filterv3.ProcessingMode_BUFFERED, streamed: filterv3.ProcessingMode_FULL_DUPLEX_STREAMED,
+	partial: filterv3.ProcessingMode_BUFFERED_PARTIAL, chunks: filterv3.ProcessingMode_STREAMED, none: filterv3.ProcessingMode_NONE,
+}
+
+// template returns one of each message that Envoy sends, by kind.
+func template(t testing.TB, m mode) map[string]*extprocv3.ProcessingRequest {
+	t.Helper()
+	tmpl, like := map[string]*extprocv3.ProcessingRequest{}, m
+	if m != streamed {
+		like = buffered
+	}
+	for _, r := range recording(t, newest, string(like)+"-events") {
+		tmpl[kindOf(r)] = r
+	}
+	for _, r := range recording(t, newest, string(streamed)+"-h2-trailers") {
+		if r.GetRequestTrailers() != nil {
+			tmpl[kindOf(r)] = r
+		}
+	}
+	tmpl["request_headers"].ProtocolConfig.RequestBodyMode = bodyModes[m]
+	return tmpl
+}
 
 // call is one HTTP request that the fake Envoy has weir process.
 type call struct {
@@ -40,17 +70,7 @@ func (f *fake) call(m mode, route ...string) *call {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	c := &call{ExternalProcessor_ProcessClient: rpc, f: f, mode: m, ctx: ctx, cancel: cancel, check: checker{mode: m}}
-	c.tmpl = map[string]*extprocv3.ProcessingRequest{}
-	for _, r := range recording(f.t, newest, string(m)+"-events") {
-		c.tmpl[kindOf(r)] = r
-	}
-	for _, r := range recording(f.t, newest, string(streamed)+"-h2-trailers") {
-		if r.GetRequestTrailers() != nil {
-			c.tmpl[kindOf(r)] = r
-		}
-	}
-	return c
+	return &call{ExternalProcessor_ProcessClient: rpc, f: f, mode: m, ctx: ctx, cancel: cancel, check: checker{mode: m}, tmpl: template(f.t, m)}
 }
 
 // send sends a message and tells the checker.
@@ -160,7 +180,7 @@ func (c *call) body(text string, end bool) {
 func (c *call) request(text string, headers ...string) {
 	c.f.t.Helper()
 	c.headers(false, headers...)
-	if c.mode == buffered {
+	if c.mode != streamed {
 		c.replies()
 		c.body(text, true)
 		return

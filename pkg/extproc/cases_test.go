@@ -17,8 +17,15 @@ import (
 )
 
 // eachMode runs a test in both body modes, each with a fake of its own.
-func eachMode(t *testing.T, o options, test func(f *fake, m mode)) {
-	for _, m := range modes {
+func eachMode(t *testing.T, o options, test func(f *fake, m mode)) { eachOf(t, modes, o, test) }
+
+// everyMode runs a test in those too that weir does not ask for.
+func everyMode(t *testing.T, o options, test func(f *fake, m mode)) {
+	eachOf(t, append(modes, others...), o, test)
+}
+
+func eachOf(t *testing.T, all []mode, o options, test func(f *fake, m mode)) {
+	for _, m := range all {
 		t.Run(string(m), func(t *testing.T) {
 			withFake(t, o, func(f *fake) { test(f, m) })
 		})
@@ -51,7 +58,7 @@ func TestAnyBodyOnAnyPathIsRouted(t *testing.T) {
 // TestRequestWithoutBody is models-as-a-service#1095: no body phase ran, and the answer's messages come
 // all the same. Other streams go on.
 func TestRequestWithoutBody(t *testing.T) {
-	eachMode(t, options{}, func(f *fake, m mode) {
+	everyMode(t, options{}, func(f *fake, m mode) {
 		other := f.call(m)
 		other.headers(false)
 		for method, path := range map[string]string{"GET": "/v1/models", "HEAD": "/v1/models", "OPTIONS": "/v1/chat/completions", "DELETE": "/v1/responses/1", "POST": "/v1/chat/completions"} {
@@ -80,7 +87,7 @@ func TestRequestWithoutBody(t *testing.T) {
 // finish goes on with a body after the headers.
 func (c *call) finish(body string) {
 	c.f.t.Helper()
-	if c.mode == buffered {
+	if c.mode != streamed {
 		c.replies()
 	}
 	c.body(body, true)
@@ -88,11 +95,11 @@ func (c *call) finish(body string) {
 }
 
 // TestBodyIsNotRewritten is llm-d-router#2518: numbers, escapes, duplicate keys and order stay as they are.
-// In BUFFERED a reply has no body at all (the checker), in FULL_DUPLEX_STREAMED the same bytes come back.
+// In other modes a reply has no body at all (the checker), in FULL_DUPLEX_STREAMED the same bytes come back.
 func TestBodyIsNotRewritten(t *testing.T) {
 	body := `{"model":"m","prompt":"x","seed":9007199254740993,"z":1.0,"a":1e400,"u":"\u2028","dup":1,"dup":2}` + "\r\n \xff"
 	for _, size := range []int{0, 1, 100, 62<<10 - 1, 62 << 10, 62<<10 + 1, 1 << 20} {
-		eachMode(t, options{}, func(f *fake, m mode) {
+		everyMode(t, options{}, func(f *fake, m mode) {
 			text := strings.Repeat(body, size/len(body)+1)[:size]
 			c := f.call(m)
 			c.request(text)
@@ -150,7 +157,7 @@ func TestHeaderValueFields(t *testing.T) {
 	}
 	for name, field := range fields {
 		withFake(t, options{}, func(f *fake) {
-			for encoding, want := range map[string]prompt.Reason{"": prompt.ReasonNone, "gzip": prompt.ReasonEncoding} {
+			for encoding, want := range map[string]prompt.Reason{"": prompt.ReasonNone, "of its own": prompt.ReasonEncoding} {
 				c := f.call(buffered)
 				m := c.tmpl["request_headers"]
 				m.GetRequestHeaders().Headers.Headers = []*corev3.HeaderValue{

@@ -10,6 +10,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 const pickHeader = "x-gateway-destination-endpoint"
@@ -25,6 +26,7 @@ type checker struct {
 	echo     []byte
 	bodyDone bool // the end of the echo was marked
 	pick     string
+	record   *structpb.Struct // of weir's decision
 	refusal  *extprocv3.ImmediateResponse
 }
 
@@ -45,6 +47,9 @@ func replyKind(m *extprocv3.ProcessingResponse) string {
 func (c *checker) sent(m *extprocv3.ProcessingRequest) {
 	kind := kindOf(m)
 	if b := m.GetRequestBody(); b != nil {
+		if c.mode == streamed && len(b.Body) == 0 && !b.EndOfStream {
+			return // as Envoy begins a tunnel: nothing is to come back
+		}
 		c.sentBody = append(c.sentBody, b.Body...)
 		if slices.Contains(c.awaited, kind) { // pieces of one body
 			return
@@ -109,7 +114,7 @@ func (c *checker) common(m *extprocv3.ProcessingResponse) (*extprocv3.CommonResp
 	case *extprocv3.ProcessingResponse_RequestHeaders:
 		return r.RequestHeaders.Response, true, noBody(r.RequestHeaders.Response)
 	case *extprocv3.ProcessingResponse_RequestBody:
-		if c.mode == buffered {
+		if c.mode != streamed {
 			return r.RequestBody.Response, true, noBody(r.RequestBody.Response)
 		}
 		done, err := c.echoed(r.RequestBody.Response)
@@ -196,7 +201,10 @@ func checkPick(pick string) error {
 
 // metadata holds the namespaces that Envoy is configured to take.
 func (c *checker) metadata(m *extprocv3.ProcessingResponse) error {
-	for name := range m.GetDynamicMetadata().GetFields() {
+	for name, value := range m.GetDynamicMetadata().GetFields() {
+		if name == "weir" {
+			c.record = value.GetStructValue()
+		}
 		if name != "envoy.lb" && name != "weir" {
 			return fmt.Errorf("metadata namespace %s", name)
 		}
@@ -204,10 +212,11 @@ func (c *checker) metadata(m *extprocv3.ProcessingResponse) error {
 	return nil
 }
 
-// checkRefusal holds an answer of weir's own to what OpenAI's clients read, or to a line of text for a path of no API.
+// checkRefusal holds an answer of weir's own to what OpenAI's or Anthropic's clients read, or to a line of text for a
+// path of no API.
 func checkRefusal(r *extprocv3.ImmediateResponse) error {
 	code := int(r.GetStatus().GetCode())
-	if !slices.Contains([]int{413, 429, 503}, code) {
+	if !slices.Contains([]int{413, 429, 501, 503}, code) {
 		return fmt.Errorf("status %d", code)
 	}
 	headers := map[string]string{}
@@ -218,7 +227,7 @@ func checkRefusal(r *extprocv3.ImmediateResponse) error {
 		headers[h.Header.Key] = string(h.Header.RawValue)
 	}
 	for _, h := range []string{"retry-after", "retry-after-ms"} {
-		if _, ok := headers[h]; ok != (code == 429 || errorCode(r) == "stopped") {
+		if _, ok := headers[h]; ok != (code == 429 || r.Details == "weir_stopped" || r.Details == "weir_no_memory") {
 			return fmt.Errorf("%s %q with %d", h, headers[h], code)
 		}
 	}
@@ -228,19 +237,27 @@ func checkRefusal(r *extprocv3.ImmediateResponse) error {
 	if headers["content-type"] != "application/json" {
 		return fmt.Errorf("content-type %q", headers["content-type"])
 	}
+	return checkError(r.Body)
+}
+
+// checkError holds a body to the error object of either API: nothing missing, nothing more.
+func checkError(body []byte) error {
 	var object struct {
+		Type  string // of Anthropic's
 		Error struct {
 			Message, Type, Code string
 			Param               *string
 		}
 	}
-	dec := json.NewDecoder(bytes.NewReader(r.Body))
+	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&object); err != nil {
 		return err
 	}
-	if object.Error.Message == "" || object.Error.Type == "" || object.Error.Code == "" || object.Error.Param != nil {
-		return fmt.Errorf("error object %s", r.Body)
+	anthropic := object.Type == "error" && object.Error.Code == ""
+	openAI := object.Type == "" && object.Error.Code != ""
+	if object.Error.Message == "" || object.Error.Type == "" || object.Error.Param != nil || anthropic == openAI {
+		return fmt.Errorf("error object %s", body)
 	}
 	return nil
 }

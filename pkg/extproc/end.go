@@ -18,6 +18,7 @@ import (
 func (st *stream) end(err *error) {
 	fault := recover()
 	st.fault(fault, err)
+	st.drop()
 	defer func() { st.fault(recover(), err) }() // of what is called below
 	if !st.started {
 		return
@@ -72,9 +73,10 @@ var errDraining = errors.New("the server drains")
 
 // receive is the next message. In FULL_DUPLEX_STREAMED Envoy cuts a live answer when weir is gone, unless weir has ended
 // the stream in order: so a draining server ends each whose answer has begun. The answer goes on, and so its load stays
-// until Serve ends: else every held request would find a seat free, and all go at once.
+// until Serve ends: else every held request would find a seat free, and all go at once. A body that still passes needs weir
+// until it is cut: Envoy would lose what comes of it, and the tunnel hang.
 func (st *stream) receive() (*extprocv3.ProcessingRequest, error) {
-	if !st.answering || !st.duplex() {
+	if !st.answering || !st.duplex() || !st.echoed {
 		return st.rpc.Recv()
 	}
 	type message struct {

@@ -25,6 +25,7 @@ var endpoints = []string{"127.0.0.1:8001", "127.0.0.1:8002", "127.0.0.1:8003", "
 // options are what a fake differs in from test to test. Zero fields are weir's defaults.
 type options struct {
 	limit     int                          // of the body, bytes
+	memory    int                          // of all bodies, bytes
 	seats     int                          // requests at once per replica
 	held      int                          // requests held at most
 	heldBytes int                          // bytes of their bodies at most
@@ -76,6 +77,9 @@ func newFake(t *testing.T, o options) *fake {
 	}
 	if o.limit > 0 {
 		cfg.BodyLimit = o.limit
+	}
+	if o.memory > 0 {
+		cfg.BodyMemory = o.memory
 	}
 	if o.held > 0 {
 		for i := range routeCfg.Classes {
@@ -180,12 +184,12 @@ func (f *fake) one() *route.Decision {
 	return all[0]
 }
 
-// checkEmpty holds that no stream, lease, held request, token or pinned block is left.
+// checkEmpty holds that no stream, lease, held request, token, pinned block or byte of a body is left.
 func (f *fake) checkEmpty() {
 	f.t.Helper()
 	synctest.Wait()
-	if n := f.Server.Stats().Streams; n != 0 {
-		f.t.Errorf("%d streams are open", n)
+	if s := f.Server.Stats(); s.Streams != 0 || s.BodyBytes != 0 {
+		f.t.Errorf("%d streams are open, and %d bytes of bodies are kept", s.Streams, s.BodyBytes)
 	}
 	s := f.router.Stats(time.Now())
 	for class, n := range s.Held {

@@ -25,6 +25,8 @@ const (
 // readHeaders fills the request from its headers, its route's gRPC metadata and Envoy's attributes.
 func (st *stream) readHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.HttpHeaders) {
 	from := st.srv.sources.Load()
+	var length, connection string
+	var upgrade bool
 	for _, v := range h.GetHeaders().GetHeaders() {
 		value := v.GetValue()
 		if raw := v.GetRawValue(); len(raw) > 0 { // Envoy fills one of the two: raw_value, as a rule
@@ -33,8 +35,16 @@ func (st *stream) readHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.HttpH
 		switch key := v.GetKey(); key {
 		case ":path":
 			st.req.Path = value
+		case ":method":
+			st.tunnel = value == "CONNECT"
+		case "upgrade": // Envoy takes it away unless upgrade_configs allow it
+			upgrade = true
+		case "connection":
+			connection = join(connection, value)
+		case "content-length":
+			length = join(length, value)
 		case "content-encoding":
-			st.req.Encoding = join(st.req.Encoding, value)
+			st.encoding = join(st.encoding, value)
 		case headerClass:
 			st.req.Class.HeaderClass = join(st.req.Class.HeaderClass, value)
 		case headerDeadline:
@@ -48,6 +58,8 @@ func (st *stream) readHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.HttpH
 			st.req.Flow = cut(join(st.req.Flow, value))
 		}
 	}
+	st.length = lengthOf(length)
+	st.tunnel = st.tunnel || upgrade && listed(connection, "upgrade") // without the other each is void
 	if from.flow.namespace != "" {
 		st.req.Flow = from.flow.metadata(m)
 	}
@@ -113,4 +125,23 @@ func statusOf(h *extprocv3.HttpHeaders) int {
 		return 0
 	}
 	return n
+}
+
+// lengthOf reads a Content-Length; -1 for none, for anything but a number, and for a petabyte, which nobody sends.
+func lengthOf(text string) int64 {
+	n, err := strconv.ParseUint(text, 10, 50)
+	if err != nil {
+		return -1
+	}
+	return int64(n)
+}
+
+// listed reports whether a header that is a list has a token, in any case.
+func listed(list, token string) bool {
+	for one := range strings.SplitSeq(list, ",") {
+		if strings.EqualFold(strings.TrimSpace(one), token) {
+			return true
+		}
+	}
+	return false
 }

@@ -167,12 +167,17 @@ func TestRefusedRequestsChargeNothing(t *testing.T) {
 
 func TestConfigValidate(t *testing.T) {
 	for _, tc := range []struct {
-		limit int
-		ok    bool
-	}{{extproc.Default().BodyLimit, true}, {1, true}, {1 << 30, true}, {0, false}, {-1, false}, {1<<30 + 1, false}} {
-		err := extproc.Config{BodyLimit: tc.limit}.Validate()
-		if (err == nil) != tc.ok || err != nil && !strings.HasPrefix(err.Error(), "body_limit: ") {
-			t.Errorf("%d: %v", tc.limit, err)
+		limit, memory int
+		key           string // of the fault
+	}{
+		{extproc.Default().BodyLimit, extproc.Default().BodyMemory, ""},
+		{1, 2, ""}, {1 << 30, 2 << 30, ""}, {1, 1 << 44, ""},
+		{0, 1 << 20, "body_limit"}, {-1, 1 << 20, "body_limit"}, {1<<30 + 1, 1 << 40, "body_limit"},
+		{1, 1, "body_memory"}, {1 << 20, 2<<20 - 1, "body_memory"}, {1, 0, "body_memory"}, {1, -1, "body_memory"}, {1, 1<<44 + 1, "body_memory"},
+	} {
+		err := extproc.Config{BodyLimit: tc.limit, BodyMemory: tc.memory}.Validate()
+		if (err == nil) != (tc.key == "") || err != nil && !strings.HasPrefix(err.Error(), tc.key+": ") {
+			t.Errorf("%d, %d: %v", tc.limit, tc.memory, err)
 		}
 	}
 }

@@ -97,14 +97,14 @@ func decisions(t *testing.T) map[string]*route.Decision {
 	r.Done(now, all["unanswered"], route.Unanswered)
 	r.Release(now.Add(time.Minute))
 	r.Done(now, all["held"], route.Failed)
-	for _, o := range []route.Outcome{route.LeftBody, route.TooLarge, route.NoPool, route.Failed} {
+	for _, o := range []route.Outcome{route.LeftBody, route.TooLarge, route.NoMemory, route.Tunnel, route.NoPool, route.Failed} {
 		all[o.String()] = route.Unrouted("replicas", now, o)
 	}
 	outcomes := map[string]bool{}
 	for d := range maps.Values(all) {
 		outcomes[verdict(d)] = true
 	}
-	for _, v := range []string{"picked", "late", "shed", "full", "too_large", "no_replica", "no_pool"} {
+	for _, v := range []string{"picked", "late", "shed", "full", "too_large", "no_memory", "tunnel", "no_replica", "no_pool"} {
 		if !outcomes[v] {
 			t.Errorf("no decision %q", v)
 		}

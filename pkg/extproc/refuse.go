@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -11,11 +12,12 @@ import (
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 
+	"github.com/weirproxy/weir/pkg/prompt"
 	"github.com/weirproxy/weir/pkg/route"
 )
 
 // refusals maps the Outcomes that weir answers itself to HTTP: 429 the replicas are contended, 503 there is
-// none or weir stops, 413 too large. Never 504. The texts are fixed: nothing of the request comes back in them.
+// none, weir stops or has no memory, 413 too large, 501 a tunnel. Never 504. The texts are fixed: nothing of the request comes back in them.
 var refusals = map[route.Outcome]struct {
 	status            typev3.StatusCode
 	openAI, anthropic string // the error's type in that dialect
@@ -31,6 +33,10 @@ var refusals = map[route.Outcome]struct {
 		"The router of the model servers stops while the request waits for a place. Retry later."},
 	route.TooLarge: {typev3.StatusCode_PayloadTooLarge, "invalid_request_error", "request_too_large",
 		"The request body is larger than this server takes."},
+	route.NoMemory: {typev3.StatusCode_ServiceUnavailable, "server_error", "api_error",
+		"The router of the model servers has no memory for the request body now. Retry later."},
+	route.Tunnel: {typev3.StatusCode_NotImplemented, "invalid_request_error", "invalid_request_error",
+		"This server takes no upgraded connections and no CONNECT on this route."},
 	route.NoReplica: {typev3.StatusCode_ServiceUnavailable, "server_error", "api_error",
 		"No model server is available for this request."},
 }
@@ -72,19 +78,53 @@ const (
 	anthropic
 )
 
-// dialectOf goes by the path without its query, and by the header that each of Anthropic's clients sends: a gateway may
-// serve its API under any path.
+// ownPaths are how the paths of vLLM's own end that stand outside /v1. It answers errors there as OpenAI does.
+var ownPaths = []string{
+	"/classify", "/detokenize", "/generative_scoring", "/invocations", "/pooling", "/rerank", "/score", "/tokenize", "/v2/embed",
+}
+
+// dialectOf goes by the path without its query, as the parser reads it, and by the header that each of Anthropic's
+// clients sends: a gateway may serve its API under any path.
 func dialectOf(path string, anthropicVersion bool) dialect {
-	if query := strings.IndexAny(path, "?#"); query >= 0 {
-		path = path[:query]
+	switch prompt.APIOf(path) {
+	case prompt.APIMessages, prompt.APICount:
+		return anthropic
+	case prompt.APIOther:
+	default:
+		if !anthropicVersion {
+			return openAI
+		}
 	}
+	path = plainPath(path)
 	switch {
-	case anthropicVersion || strings.Contains(path, "/v1/messages"):
+	case anthropicVersion || strings.Contains(path, "/v1/messages/"):
 		return anthropic
 	case strings.Contains(path, "/v1/"):
 		return openAI
 	}
+	for _, own := range ownPaths {
+		if strings.HasSuffix(path, own+"/") {
+			return openAI
+		}
+	}
 	return plain
+}
+
+// plainPath is a path without its query and percent-encoding, each slash single and one at the end.
+func plainPath(path string) string {
+	if query := strings.IndexAny(path, "?#"); query >= 0 {
+		path = path[:query]
+	}
+	if decoded, err := url.PathUnescape(path); err == nil {
+		path = decoded
+	}
+	var b strings.Builder
+	for part := range strings.SplitSeq(path, "/") {
+		if part != "" {
+			b.WriteString("/" + part)
+		}
+	}
+	return b.String() + "/"
 }
 
 // openAIError is the error object that OpenAI's clients read.

@@ -10,6 +10,7 @@ import (
 
 // TestRefusals holds status, body and headers of every refusal in every dialect.
 func TestRefusals(t *testing.T) {
+	tested := 0
 	for o, want := range map[route.Outcome]struct {
 		status            int
 		openAI, anthropic string
@@ -17,9 +18,13 @@ func TestRefusals(t *testing.T) {
 		route.Late:      {429, "rate_limit_error", "rate_limit_error"},
 		route.Shed:      {429, "rate_limit_error", "rate_limit_error"},
 		route.Full:      {429, "rate_limit_error", "rate_limit_error"},
+		route.Stopped:   {503, "server_error", "api_error"},
 		route.TooLarge:  {413, "invalid_request_error", "request_too_large"},
+		route.NoMemory:  {503, "server_error", "api_error"},
+		route.Tunnel:    {501, "invalid_request_error", "invalid_request_error"},
 		route.NoReplica: {503, "server_error", "api_error"},
 	} {
+		tested++
 		for _, of := range []dialect{plain, openAI, anthropic} {
 			d := route.Unrouted("p", time.Now(), o)
 			d.Retry = 1200 * time.Millisecond
@@ -46,6 +51,9 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 	}
+	if tested != len(refusals) {
+		t.Errorf("%d of %d refusals are tested", tested, len(refusals))
+	}
 }
 
 func TestDialect(t *testing.T) {
@@ -58,14 +66,34 @@ func TestDialect(t *testing.T) {
 		{"/v1/completions?x=1", false, openAI},
 		{"/team/v1/embeddings", false, openAI},
 		{"/v1/responses", false, openAI},
+		{"/v1/responses/resp_1/cancel", false, openAI},
+		{"/v1/models", false, openAI},
+		{"/v1/audio/transcriptions", false, openAI},
+		{"/v1//chat/%63ompletions/", false, openAI},
+		{"/%761/models", false, openAI},
+		{"/v1/rerank", false, openAI},
+		{"/rerank", false, openAI},
+		{"/score/?x", false, openAI},
+		{"//pooling", false, openAI},
+		{"/team/v2/embed", false, openAI},
+		{"/inference/v1/generate", false, openAI},
 		{"/v1/messages", false, anthropic},
 		{"/v1/messages/count_tokens", false, anthropic},
+		{"/v1/messages/batches/msgbatch_1", false, anthropic},
+		{"//v1//messages", false, anthropic},
+		{"/v1%2Fmessages", false, anthropic},
+		{"/v1/%6dessages/", false, anthropic},
+		{"/v1/%6dessages/render", false, anthropic},
 		{"/anthropic/v1/messages?beta=true", false, anthropic},
 		{"/v1/chat/completions", true, anthropic},
+		{"/", true, anthropic},
+		{"/v1/messagesx", false, openAI},
 		{"/v1/chat/completions?x=/v1/messages", false, openAI},
 		{"/v1/chat/completions#/v1/messages", false, openAI},
-		{"/rerank?back=/v1/messages", false, plain},
-		{"/rerank", false, plain},
+		{"/index.html?back=/v1/messages", false, plain},
+		{"/scores", false, plain},
+		{"/v1", false, openAI},
+		{"/%zz", false, plain},
 		{"/", false, plain},
 		{"", false, plain},
 	} {

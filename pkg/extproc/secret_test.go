@@ -47,16 +47,17 @@ const (
 // FULL_DUPLEX_STREAMED the echo alone has the body.
 func TestNothingOfARequestLeaks(t *testing.T) {
 	bodies := map[string]string{
-		"chat":      `{"model":"m-` + secret + `","messages":[{"role":"user","content":"` + secret + `"}],"user":"` + secret + `"}`,
-		"broken":    `{"model":"m","messages":[{"role":"user","content":"` + secret,
-		"text":      secret,
-		"too large": `{"prompt":"` + strings.Repeat(secret, 1000) + `"}`,
-		"none":      "",
+		"chat":         `{"model":"m-` + secret + `","messages":[{"role":"user","content":"` + secret + `"}],"user":"` + secret + `"}`,
+		"broken":       `{"model":"m","messages":[{"role":"user","content":"` + secret,
+		"text":         secret,
+		"too large":    `{"prompt":"` + strings.Repeat(secret, 501_000) + `"}`,
+		"5 MB, broken": `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat(secret, 500_000),
+		"none":         "",
 	}
 	var out logs
-	eachMode(t, options{log: out.logger(), limit: 5000}, func(f *fake, m mode) {
+	eachMode(t, options{log: out.logger(), limit: 5_010_000}, func(f *fake, m mode) {
 		for name, body := range bodies {
-			for _, path := range []string{"/v1/chat/completions?key=" + token, "/" + secret} {
+			for _, path := range []string{"/v1/chat/completions?key=" + token, "/v1/messages?key=" + token, "/" + secret} {
 				c := f.call(m)
 				c.headers(false, ":path", path, "authorization", "Bearer "+token, "x-api-key", token, "cookie", token,
 					"x-weir-class", secret, "x-weir-deadline", token, "content-encoding", "")

@@ -7,6 +7,9 @@
 //	response headers        ->   go on
 //	the stream ends         ->   the lease is released
 //
+// In BUFFERED_PARTIAL the first body message, a long body's beginning, brings the pick. In NONE and STREAMED the
+// headers do, as a pick after them comes too late; so they do of an upgrade or CONNECT, whose body has no end.
+//
 // The processing mode arrives with the first message, so one binary serves every mode. weir never changes a
 // byte of a body: BUFFERED replies carry no body at all, FULL_DUPLEX_STREAMED echoes what came.
 package extproc
@@ -18,6 +21,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +34,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/weirproxy/weir/pkg/route"
+	"github.com/weirproxy/weir/pkg/unpack"
 )
 
 // Config is what the edge is told.
@@ -37,6 +42,9 @@ type Config struct {
 	// BodyLimit is the largest request body, in bytes, that weir takes. A larger one is answered 413. Envoy's
 	// request_body_buffer_limit must not be larger, as in BUFFERED the whole body is one gRPC message.
 	BodyLimit int `yaml:"body_limit"`
+	// BodyMemory bounds the bytes of request bodies that weir keeps at once, over all streams. A body that would pass it
+	// is answered 503. It is twice BodyLimit at least: a body is copied while it is parsed.
+	BodyMemory int `yaml:"body_memory"`
 	// Flow is where a request's tenant stands, who shares a class fairly with the others: header:NAME, for a header
 	// that something before weir sets, or metadata:NAMESPACE:KEY. Empty: all requests are one flow.
 	Flow string `yaml:"flow"`
@@ -45,17 +53,25 @@ type Config struct {
 	ClassFrom string `yaml:"class_from"`
 }
 
-// Default is 32 MiB: 8 million tokens of text, or some twenty inline images.
-func Default() Config { return Config{BodyLimit: 32 << 20} }
+// Default takes bodies of 32 MiB: 8 million tokens of text, or some twenty inline images. It keeps 1.5 GiB of them: what
+// the two default classes may hold, 512 MiB each, so that held bulk never keeps an interactive body out, and 512 MiB for
+// those that arrive, sixteen of the largest.
+func Default() Config { return Config{BodyLimit: 32 << 20, BodyMemory: 1536 << 20} }
 
-// maxBodyLimit keeps BodyLimit and its slack inside a gRPC message's four-byte length.
-const maxBodyLimit = 1 << 30
+const (
+	// maxBodyLimit keeps BodyLimit and its slack inside a gRPC message's four-byte length.
+	maxBodyLimit = 1 << 30
+	// maxBodyMemory is more than any machine has.
+	maxBodyMemory = 1 << 44
+)
 
 // Validate returns every fault of c, joined; each begins with its key and a colon.
 func (c Config) Validate() error {
 	errs := []error{c.validateSources()}
 	if c.BodyLimit < 1 || c.BodyLimit > maxBodyLimit {
 		errs = append(errs, fmt.Errorf("body_limit: %d is not between 1 and %d bytes", c.BodyLimit, maxBodyLimit))
+	} else if c.BodyMemory < 2*c.BodyLimit || c.BodyMemory > maxBodyMemory {
+		errs = append(errs, fmt.Errorf("body_memory: %d is not between %d, twice body_limit, and %d bytes", c.BodyMemory, 2*c.BodyLimit, maxBodyMemory))
 	}
 	return errors.Join(errs...)
 }
@@ -95,7 +111,9 @@ type Server struct {
 	stopped  later         // what is left to do then
 	cuts     cuts
 
-	sources atomic.Pointer[sources]
+	sources  atomic.Pointer[sources]
+	memory   memory
+	unpacker *unpack.Unpacker
 
 	streams, events, early, panics atomic.Int64
 	warnEarly, warnLarge           sync.Once
@@ -113,6 +131,9 @@ type pool struct {
 // without any, such as where the filters are not known, no hold counts as cut.
 func NewServer(cfg Config, timers []Timer, routers map[string]*route.Router, record func(*route.Decision), log *slog.Logger) *Server {
 	s := &Server{cfg: cfg, timers: timers, pools: map[string]*pool{}, record: record, log: log, health: health.NewServer(), draining: make(chan struct{}), stopping: make(chan struct{})}
+	s.memory.limit = int64(cfg.BodyMemory)
+	workers := max(runtime.GOMAXPROCS(0)/2, 1) // half of the processors are for what is not compressed
+	s.unpacker = unpack.New(workers, cfg.BodyLimit, func(n int) bool { return s.memory.take(int64(n)) })
 	s.Configure(cfg)
 	for name, r := range routers {
 		s.pools[name] = &pool{Router: r, wake: make(chan struct{}, 1)}
@@ -121,8 +142,8 @@ func NewServer(cfg Config, timers []Timer, routers map[string]*route.Router, rec
 	return s
 }
 
-// Configure takes Flow and ClassFrom of a validated cfg for the streams that begin from now on. BodyLimit stays what
-// it was: gRPC's receive limit goes by it. Safe for concurrent use.
+// Configure takes Flow and ClassFrom of a validated cfg for the streams that begin from now on. BodyLimit and
+// BodyMemory stay what they were: gRPC's receive limit goes by the one, and the other by that. Safe for concurrent use.
 func (s *Server) Configure(cfg Config) {
 	next := &sources{}
 	next.flow, _ = parseSource(cfg.Flow) // Validate has passed
@@ -214,9 +235,14 @@ type Stats struct {
 	Streams int64 // open now
 	Early   int64 // ended within earlyEnd of an event stream's headers: leases came back too soon
 	Panics  int64
+
+	BodyBytes, BodyMemory int64 // of request bodies: kept now, and the bound
 }
 
 // Stats returns the counters.
 func (s *Server) Stats() Stats {
-	return Stats{Streams: s.streams.Load(), Early: s.early.Load(), Panics: s.panics.Load()}
+	return Stats{
+		Streams: s.streams.Load(), Early: s.early.Load(), Panics: s.panics.Load(),
+		BodyBytes: s.memory.kept.Load(), BodyMemory: s.memory.limit,
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/weirproxy/weir/pkg/prompt"
 	"github.com/weirproxy/weir/pkg/route"
 )
 
@@ -23,11 +24,16 @@ type stream struct {
 	pool      *pool // nil: weir does not know the cluster
 	poolName  string
 	req       route.Request
-	body      []byte // FULL_DUPLEX_STREAMED: what came so far, to be echoed
+	body      body   // FULL_DUPLEX_STREAMED: what came so far, to be echoed
+	kept      int64  // bytes that it has taken of the server's memory
+	length    int64  // content-length; -1: none that can be believed
+	encoding  string // content-encoding
 	client    bool   // the client sent a destination header: it is removed
 	anthropic bool   // it sent the header of Anthropic's clients
+	tunnel    bool   // it asked for another protocol, or for CONNECT: the body has no end
 	started   bool   // request headers were seen
 	decision  *route.Decision
+	passing   bool      // FULL_DUPLEX_STREAMED: decided at the headers, the body is echoed as it comes
 	echoed    bool      // FULL_DUPLEX_STREAMED: the request side is answered
 	answering bool      // the response headers are on their way to the client
 	cut       *Timer    // ended the hold, as Envoy ignored the override; nil: none did
@@ -105,42 +111,113 @@ func (st *stream) requestHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.Ht
 	st.started = true
 	st.mode = m.GetProtocolConfig()
 	st.readHeaders(m, h)
-	if h.GetEndOfStream() {
+	switch {
+	case h.GetEndOfStream():
 		st.echoed = true
 		return st.decide(nil, requestHeadersReply)
-	}
-	switch st.bodyMode() {
-	case filterv3.ProcessingMode_FULL_DUPLEX_STREAMED:
+	case st.tunnel || !st.shown():
+		return st.decideUnseen()
+	case st.pool == nil && st.duplex():
+		st.passing = true // nothing is to be decided
+		return st.decide(nil, requestHeadersReply)
+	case st.pool != nil && st.whole() && st.length > int64(st.srv.cfg.BodyLimit):
+		return st.refuse(route.TooLarge)
+	case st.pool != nil && st.whole() && !st.srv.memory.fits(st.length):
+		return st.refuse(route.NoMemory)
+	case st.duplex():
 		return nil // answered with the pick once the body is complete
-	case filterv3.ProcessingMode_BUFFERED, filterv3.ProcessingMode_BUFFERED_PARTIAL:
-		return st.rpc.Send(requestHeadersReply(st.passed()))
 	}
-	return st.decide(nil, requestHeadersReply) // NONE and STREAMED: a pick after the headers would come too late
+	return st.rpc.Send(requestHeadersReply(st.passed()))
 }
 
+// shown reports whether the mode shows weir the body before Envoy needs the pick: in NONE and STREAMED one after
+// the headers comes too late.
+func (st *stream) shown() bool {
+	return st.duplex() || st.whole() || st.bodyMode() == filterv3.ProcessingMode_BUFFERED_PARTIAL
+}
+
+// whole reports whether weir is to see the whole body.
+func (st *stream) whole() bool {
+	return st.duplex() || st.bodyMode() == filterv3.ProcessingMode_BUFFERED
+}
+
+// decideUnseen decides at the headers, by what they tell of the size. In BUFFERED and BUFFERED_PARTIAL Envoy sends
+// nothing on before the end of a body, which a tunnel has none of: whoever asks for one would hang.
+func (st *stream) decideUnseen() error {
+	switch st.bodyMode() {
+	case filterv3.ProcessingMode_BUFFERED, filterv3.ProcessingMode_BUFFERED_PARTIAL:
+		return st.refuse(route.Tunnel)
+	case filterv3.ProcessingMode_FULL_DUPLEX_STREAMED:
+		st.passing = true
+	}
+	st.req.Unread, st.req.Size = prompt.ReasonMode, st.length
+	if st.length < 0 {
+		st.req.Size = unknownSize
+	}
+	return st.decide(nil, requestHeadersReply)
+}
+
+// unknownSize, in bytes, is what a body of unknown size counts as: 1,024 tokens. Not measured: nothing would make a replica of
+// long prompts look idle.
+const unknownSize = 4 << 10
+
 func (st *stream) requestBody(b *extprocv3.HttpBody) error {
-	if !st.duplex() {
-		if st.decision != nil { // STREAMED, or what follows the prefix in BUFFERED_PARTIAL
-			return st.rpc.Send(requestBodyReply(nil))
-		}
-		return st.decide(b.GetBody(), requestBodyReply)
-	}
-	if st.echoed {
+	switch {
+	case st.duplex() && st.echoed:
 		return status.Error(codes.InvalidArgument, "a request body came after its end")
+	case st.passing:
+		st.echoed = b.GetEndOfStream()
+		if len(b.GetBody()) == 0 && !st.echoed {
+			return nil
+		}
+		return st.rpc.Send(echoReply(b.GetBody(), st.echoed))
+	case st.duplex():
+		return st.collect(b)
+	case st.decision != nil: // NONE and STREAMED, or what follows the prefix in BUFFERED_PARTIAL
+		return st.rpc.Send(requestBodyReply(nil))
 	}
-	if len(st.body)+len(b.GetBody()) > st.srv.cfg.BodyLimit {
-		return st.tooLarge()
+	return st.decideBody(b)
+}
+
+// collect keeps a piece of the body in FULL_DUPLEX_STREAMED, and decides at its end.
+func (st *stream) collect(b *extprocv3.HttpBody) error {
+	n := len(b.GetBody())
+	switch {
+	case st.body.size+n > st.srv.cfg.BodyLimit:
+		return st.refuse(route.TooLarge)
+	case !st.take(int64(n)):
+		return st.refuse(route.NoMemory)
 	}
-	st.body = append(st.body, b.GetBody()...)
+	st.body.add(b.GetBody())
 	if b.GetEndOfStream() {
 		return st.answerDuplex(true)
 	}
 	return nil
 }
 
+// decideBody decides on the one message of BUFFERED, or the first of BUFFERED_PARTIAL. Envoy keeps the body: weir drops
+// it before any hold. In BUFFERED_PARTIAL nothing says that a body is cut but a Content-Length that is larger or, in
+// chunks, the missing end. In BUFFERED trailers take the end away.
+func (st *stream) decideBody(b *extprocv3.HttpBody) error {
+	text := b.GetBody()
+	b.Body = nil
+	if st.pool != nil && !st.take(int64(len(text))) { // what is not weir's passes
+		return st.refuse(route.NoMemory)
+	}
+	if st.bodyMode() == filterv3.ProcessingMode_BUFFERED_PARTIAL {
+		st.req.Partial = st.length > int64(len(text)) || st.length < 0 && !b.GetEndOfStream()
+		st.req.Size = st.length
+	}
+	st.route(text)
+	st.drop()
+	return st.settle(requestBodyReply)
+}
+
 // requestTrailers ends a body in FULL_DUPLEX_STREAMED, and follows it elsewhere.
 func (st *stream) requestTrailers() error {
 	switch {
+	case st.passing:
+		st.echoed = true
 	case st.duplex() && !st.echoed:
 		if err := st.answerDuplex(false); err != nil || st.refused() {
 			return err
@@ -155,110 +232,16 @@ func (st *stream) requestTrailers() error {
 // order is spurious to Envoy. last says that no trailers follow.
 func (st *stream) answerDuplex(last bool) error {
 	st.echoed = true
-	if err := st.decide(st.body, requestHeadersReply); err != nil || st.refused() {
+	if err := st.undecided(); err != nil {
 		return err
 	}
-	body := st.body
-	st.body = nil
-	for {
-		n := min(len(body), echoBytes)
-		end := last && n == len(body)
-		if n > 0 || end {
-			if err := st.rpc.Send(echoReply(body[:n], end)); err != nil {
-				return err
-			}
-		}
-		if body = body[n:]; len(body) == 0 {
-			return nil
-		}
+	if !st.routeWhole() {
+		return st.refuse(route.NoMemory)
 	}
-}
-
-// echoBytes is the size of an echoed chunk: what Envoy itself handles best is under 64 KiB.
-const echoBytes = 62 << 10
-
-// refused reports whether the request was answered by weir: nothing more may be sent for it.
-func (st *stream) refused() bool {
-	return st.decision.State == route.Refused && st.decision.Outcome != route.NoPool
-}
-
-// decide routes the request with its body, waits if it is held, and answers with the message that reply makes,
-// or with a refusal.
-func (st *stream) decide(body []byte, reply func(*pass) *extprocv3.ProcessingResponse) error {
-	if st.decision != nil { // a second one would forget the first one's lease
-		return status.Error(codes.InvalidArgument, "a request came to its end twice")
+	if err := st.settle(requestHeadersReply); err != nil || st.refused() {
+		return err
 	}
-	if len(body) > st.srv.cfg.BodyLimit {
-		return st.tooLarge()
-	}
-	if st.pool == nil {
-		st.decision = route.Unrouted(st.poolName, st.begun, route.NoPool)
-		return st.rpc.Send(reply(st.passed()))
-	}
-	st.req.Body = body
-	if st.duplex() {
-		st.req.Kept = len(body) // to be echoed
-	}
-	d := st.pool.Route(time.Now(), &st.req)
-	st.req.Body = nil
-	st.decision = d
-	if d.Ready() != nil {
-		if err := st.wait(d); err != nil {
-			return err
-		}
-	} else if d.Due {
-		st.pool.poke()
-	}
-	if d.State == route.Refused {
-		return st.rpc.Send(refusal(d, dialectOf(st.req.Path, st.anthropic)))
-	}
-	return st.rpc.Send(reply(st.passed()))
-}
-
-// wait parks a held request until it is decided or gone, or weir stops. Envoy's per-message timer is told once, where it
-// has one: there is none in FULL_DUPLEX_STREAMED.
-func (st *stream) wait(d *route.Decision) error {
-	st.pool.Release(time.Now()) // those ahead of it wait for other replicas, perhaps
-	st.pool.poke()              // the timer must learn of the next time
-	select {
-	case <-d.Ready():
-		return nil
-	default:
-	}
-	if !st.duplex() {
-		if err := st.rpc.Send(holdReply(d.MaxHold() + holdSlack)); err != nil {
-			return errGone
-		}
-	}
-	select {
-	case <-d.Ready():
-		return nil
-	case <-st.srv.stopping:
-		if !st.pool.Dismiss(time.Now(), d) {
-			<-d.Ready() // released in the same instant
-		}
-		return nil
-	case <-st.rpc.Context().Done():
-		if !st.duplex() {
-			st.cut = st.srv.cutBy(time.Since(d.Arrived), d.MaxHold()+holdSlack)
-		}
-		return errGone
-	}
-}
-
-// holdSlack is how much longer Envoy is told to wait than any hold lasts, so that the gate decides first.
-const holdSlack = 5 * time.Second
-
-// tooLarge answers 413: nothing is charged.
-func (st *stream) tooLarge() error {
-	st.body, st.echoed = nil, true
-	st.decision = route.Unrouted(st.poolName, st.begun, route.TooLarge)
-	return st.rpc.Send(refusal(st.decision, dialectOf(st.req.Path, st.anthropic)))
-}
-
-// passed is what goes back to Envoy with the reply that lets a request on.
-func (st *stream) passed() *pass {
-	return &pass{decision: st.decision, remove: st.client}
+	return st.echo(last)
 }
 
 // responseHeaders notes who answered and how.

@@ -20,6 +20,9 @@ type Config struct {
 	//
 	//	consistent_hash(prompt_prefix)   the prefix blocks that it holds, and the prefix's home
 	//	consistent_hash(header:NAME)     the home of the header's value; a request without it has none
+	//	consistent_hash(prompt_cache_key)
+	//	                                 likewise, of the body's prompt_cache_key, by which clients of OpenAI's API name
+	//	                                 what they send again
 	//	none                             nothing: all of a prompt is priced as uncached everywhere
 	Affinity string `yaml:"affinity"`
 }
@@ -30,9 +33,13 @@ const (
 	Requests      = "requests"
 	None          = "none"
 	PromptPrefix  = "consistent_hash(prompt_prefix)"
+	CacheKey      = "consistent_hash(prompt_cache_key)"
 	headerOpen    = "consistent_hash(header:"
 	headerClose   = ")"
 )
+
+// token is what a header's name consists of, in lower case (RFC 9110, 5.6.2).
+const token = "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~"
 
 // Default is what weir is for.
 func Default() Config { return Config{BalanceOn: PendingTokens, Affinity: PromptPrefix} }
@@ -43,8 +50,8 @@ func (c Config) Validate() error {
 	if c.BalanceOn != PendingTokens && c.BalanceOn != Requests && c.BalanceOn != None {
 		errs = append(errs, fmt.Errorf("balance_on: %q is none of %s, %s, %s", c.BalanceOn, PendingTokens, Requests, None))
 	}
-	if c.Affinity != PromptPrefix && c.Affinity != None && c.AffinityHeader() == "" {
-		errs = append(errs, fmt.Errorf("affinity: %q is none of %s, %sNAME%s, %s", c.Affinity, PromptPrefix, headerOpen, headerClose, None))
+	if c.Affinity != PromptPrefix && c.Affinity != CacheKey && c.Affinity != None && c.AffinityHeader() == "" {
+		errs = append(errs, fmt.Errorf("affinity: %q is none of %s, %sNAME%s, %s, %s", c.Affinity, PromptPrefix, headerOpen, headerClose, CacheKey, None))
 	}
 	return errors.Join(errs...)
 }
@@ -55,7 +62,7 @@ func (c Config) AffinityHeader() string {
 	if !ok {
 		return ""
 	}
-	if name, ok = strings.CutSuffix(name, headerClose); !ok || strings.ContainsAny(name, "(): ") {
+	if name, ok = strings.CutSuffix(name, headerClose); !ok || strings.Trim(strings.ToLower(name), token) != "" {
 		return ""
 	}
 	return strings.ToLower(name)
@@ -72,6 +79,6 @@ type Rule struct {
 func (c Config) Rule() Rule {
 	return Rule{
 		requests: c.BalanceOn == Requests, alone: c.BalanceOn == None,
-		blind: c.Affinity != PromptPrefix, sticky: c.AffinityHeader() != "",
+		blind: c.Affinity != PromptPrefix, sticky: c.AffinityHeader() != "" || c.Affinity == CacheKey,
 	}
 }

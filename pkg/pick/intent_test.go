@@ -9,7 +9,7 @@ import (
 // TestIntentListsItsValues: a value that is none of a line's is refused with a list of those that are.
 func TestIntentListsItsValues(t *testing.T) {
 	const balance = " is none of pending_tokens, requests, none"
-	const affinity = " is none of consistent_hash(prompt_prefix), consistent_hash(header:NAME), none"
+	const affinity = " is none of consistent_hash(prompt_prefix), consistent_hash(header:NAME), consistent_hash(prompt_cache_key), none"
 	for _, c := range []struct {
 		balance, affinity string
 		want              []string
@@ -21,6 +21,7 @@ func TestIntentListsItsValues(t *testing.T) {
 		{"Requests", "", []string{`balance_on: "Requests"` + balance, `affinity: ""` + affinity}},
 		{Requests, "consistent_hash(header:)", []string{`affinity: "consistent_hash(header:)"` + affinity}},
 		{Requests, "consistent_hash(header:a b)", []string{`affinity: "consistent_hash(header:a b)"` + affinity}},
+		{Requests, "consistent_hash(header:x,y)", []string{`affinity: "consistent_hash(header:x,y)"` + affinity}},
 		{Requests, "consistent_hash(header:a", []string{`affinity: "consistent_hash(header:a"` + affinity}},
 		{Requests, "consistent_hash(header::authority)", []string{`affinity: "consistent_hash(header::authority)"` + affinity}},
 		{Requests, "prompt_prefix", []string{`affinity: "prompt_prefix"` + affinity}},

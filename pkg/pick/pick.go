@@ -53,6 +53,7 @@ type Query struct {
 	Block    float64    // tokens of a block of Chain; 0: chain.BlockTokens
 	Text     *pool.Text // as of pool.Load
 	Plain    float64    // tokens, as of pool.Load
+	Aside    bool       // as of pool.Load
 	Key      uint64     // names the home; any well-spread number for a chain without blocks
 	Home     int        // slot of the home; -1: none
 	Bulk     bool       // nobody waits for it
@@ -196,7 +197,7 @@ func (r Rule) cost(at *pool.Replica, u float64, p *pool.Pool) float64 {
 // never skips the last one, whose logits it needs.
 func (q *Query) LoadOn(i int) pool.Load {
 	return pool.Load{
-		Prompt: q.Prompt, Uncached: q.uncached(i), Output: q.Output, Bulk: q.Bulk, Prompts: q.Prompts, Answers: q.Answers, Text: q.Text, Plain: q.Plain,
+		Prompt: q.Prompt, Uncached: q.uncached(i), Output: q.Output, Bulk: q.Bulk, Prompts: q.Prompts, Answers: q.Answers, Text: q.Text, Plain: q.Plain, Aside: q.Aside,
 	}
 }
 

@@ -84,7 +84,7 @@ type Kind struct{ Model, Class string }
 // End notes how a request of that kind ends, right before its lease is released: with an answer, or failed, so that the
 // replica did not compute it. One that is neither was left by its client, and counts as computed if its prompt had drained.
 func (p *Pool) End(now time.Time, l *Lease, k Kind, answered, failed bool) {
-	if !l.live {
+	if !l.live || l.Load.Aside {
 		return
 	}
 	r := l.Replica
@@ -95,6 +95,9 @@ func (p *Pool) End(now time.Time, l *Lease, k Kind, answered, failed bool) {
 		r.audit.sent.answers += n
 		r.audit.sent.output += l.Load.Output
 		p.texts.meet(k.Model)
+		if l.Load.Output == 0 { // it asked for none: its replica counts one of no tokens, which teaches no length
+			return
+		}
 		guess := r.guess(now, l, maxGuess*p.Output())
 		r.audit.sent.guess += n * guess
 		p.outputs.learn(now, k, n, guess)

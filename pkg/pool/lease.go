@@ -12,6 +12,7 @@ type Load struct {
 	Answers  float64 // to all of them, as many to each; 0: one
 	Text     *Text   // that Prompt is estimated by; nil: Prompt is exact
 	Plain    float64 // Prompt at chain.BytesPerToken, if it is estimated
+	Aside    bool    // the replica answers it without its engine, whose counters do not have it
 
 	rest   float64 // of the time to its first token (first.go), seconds
 	beside float64 // what it adds to V beside its uncached tokens (package comment)
@@ -68,10 +69,33 @@ func (r *Replica) charge(now time.Time, l *Lease, q Load) {
 	r.each = r.context / r.sequences
 	*l = Lease{Replica: r, Load: q, live: true, gauges: r.gauges, charged: now, formula: formula, first: formula + q.rest}
 	l.begins = r.begins(now, l.first)
-	r.audit.sent.add(l, 1)
+	if !q.Aside {
+		r.audit.sent.add(l, 1)
+	}
 	r.push(l)
 	r.health.try(now, l)
 	r.pace(now)
+}
+
+// costs notes what a request costs that r is charged with, and what stands beside it in r's V.
+func (p *Pool) costs(now time.Time, r *Replica, q *Load) {
+	own := q.Uncached * p.rates.Token
+	p.work.add(own)
+	p.kvTime.add(r.Share(q.Uncached+q.Output) * q.life(r.step))
+	if q.Bulk {
+		p.bulk.add(now, own)
+		p.bulkWork.add(own)
+		q.beside = q.Uncached * r.unsure
+		if !p.alone() {
+			q.beside += q.Uncached * (1/p.Own() - 1)
+		}
+	} else {
+		p.interactiveWork.add(own)
+		p.interactive.add(now, q.Uncached*r.prefill+r.decode)
+		if p.bulkComes(now) {
+			q.beside = r.ownStep(now)
+		}
+	}
 }
 
 // Release takes the lease's load off its replica, with what of its prompt had not drained. answered says that the

@@ -129,25 +129,11 @@ func (m *mean) add(v float64) {
 
 // Charge puts a request's load on r, as the lease l: a zero one, or one that was released.
 func (p *Pool) Charge(now time.Time, l *Lease, r *Replica, q Load) {
-	own := q.Uncached * p.rates.Token
 	p.demand.sent(now, r, &q)
-	p.work.add(own)
-	p.kvTime.add(r.Share(q.Uncached+q.Output) * q.life(r.step))
-	if q.Bulk {
-		p.bulk.add(now, own)
-		p.bulkWork.add(own)
-		q.beside = q.Uncached * r.unsure
-		if !p.alone() {
-			q.beside += q.Uncached * (1/p.Own() - 1)
-		}
-	} else {
-		p.interactiveWork.add(own)
-		p.interactive.add(now, q.Uncached*r.prefill+r.decode)
-		if p.bulkComes(now) {
-			q.beside = r.ownStep(now)
-		}
-	}
 	q.rest = p.rest.mean()
+	if !q.Aside { // which tells nothing of what requests cost
+		p.costs(now, r, &q)
+	}
 	r.charge(now, l, q)
 }
 

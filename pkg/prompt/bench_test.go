@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	goccy "github.com/goccy/go-json"
 )
 
 // words is plain English text of n bytes with a line break about every 80.
@@ -28,44 +32,84 @@ func benchBodies(size int) map[string][]byte {
 	return map[string][]byte{"breaks": chat(words(size, `\n`)), "plain": chat(words(size, " ")), "escaped": chat(dense)}
 }
 
-// minimal is the least that a decoder must fill for the same prompt.
-type minimal struct {
-	Model    string `json:"model"`
+// minimal is the least that a decoder must fill for the same prompt. Raw is its type of a value left as it stands.
+type minimal[Raw ~[]byte] struct {
+	Model string `json:"model"`
+	Tools Raw    `json:"tools"`
+
 	Messages []struct {
-		Role    string          `json:"role"`
-		Content json.RawMessage `json:"content"`
+		Role    string `json:"role"`
+		Content Raw    `json:"content"`
 	} `json:"messages"`
 	MaxTokens int  `json:"max_tokens"`
 	Stream    bool `json:"stream"`
 }
 
+// BenchmarkParse is a body to its chain, beside its scan alone and beside libraries, each of which does the least that
+// could tell where the parts stand: they find them, as the scan does, and hash nothing.
 func BenchmarkParse(b *testing.B) {
-	for _, size := range []int{1 << 10, 128 << 10} {
+	peers := []struct {
+		name string
+		read func(body []byte) (messages int, err error)
+	}{
+		{"encoding-json", func(body []byte) (int, error) {
+			var m minimal[json.RawMessage]
+			err := json.Unmarshal(body, &m)
+			return len(m.Messages), err
+		}},
+		{"json-v2", func(body []byte) (int, error) { // as lax as a server is
+			var m minimal[jsontext.Value]
+			err := jsonv2.Unmarshal(body, &m, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+			return len(m.Messages), err
+		}},
+		{"goccy", func(body []byte) (int, error) {
+			var m minimal[json.RawMessage]
+			err := goccy.UnmarshalOf(body, &m, goccy.DecodeNoCopyString())
+			return len(m.Messages), err
+		}},
+	}
+	for _, size := range []int{1 << 10, 128 << 10, 1 << 20, 10 << 20, 32 << 20} {
 		bodies := benchBodies(size)
-		for _, name := range []string{"plain", "breaks", "escaped"} {
-			body := bodies[name]
-			b.Run(fmt.Sprintf("chat/%dKiB/%s/weir", size>>10, name), func(b *testing.B) {
-				var p Parser
+		for _, kind := range []string{"plain", "breaks", "escaped"} {
+			body := bodies[kind]
+			name := fmt.Sprintf("chat/%dKiB/%s/", size>>10, kind)
+			var p Parser
+			b.Run(name+"weir", func(b *testing.B) {
 				var dst Prompt
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()
 				for b.Loop() {
-					p.Parse(&dst, "/v1/chat/completions", "", body)
+					p.Parse(&dst, Input{Path: chatPath, Body: body})
 				}
 				if dst.Reason != ReasonNone || dst.Tokens == 0 {
 					b.Fatalf("read as %+v", dst)
 				}
 			})
-			b.Run(fmt.Sprintf("chat/%dKiB/%s/encoding-json", size>>10, name), func(b *testing.B) {
+			b.Run(name+"weir-scan", func(b *testing.B) {
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()
 				for b.Loop() {
-					var m minimal
-					if err := json.Unmarshal(body, &m); err != nil || len(m.Messages) != 2 {
-						b.Fatal(err)
+					var m members
+					p.scan.reset(body, false)
+					if p.body(&m) != ReasonNone || !m.own {
+						b.Fatal(p.scan.reason)
 					}
 				}
 			})
+			if size > 128<<10 {
+				continue
+			}
+			for _, peer := range peers {
+				b.Run(name+peer.name, func(b *testing.B) {
+					b.SetBytes(int64(len(body)))
+					b.ReportAllocs()
+					for b.Loop() {
+						if n, err := peer.read(body); err != nil || n != 2 {
+							b.Fatal(n, err)
+						}
+					}
+				})
+			}
 		}
 	}
 }
@@ -84,6 +128,6 @@ func BenchmarkTools(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Parse(&dst, "/v1/chat/completions", "", body)
+		p.Parse(&dst, Input{Path: "/v1/chat/completions", Body: body})
 	}
 }

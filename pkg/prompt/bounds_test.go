@@ -31,6 +31,20 @@ func TestDepthIsBounded(t *testing.T) {
 			}
 		}
 	}
+	for path, body := range map[string]string{
+		messagesPath + "?1":        `{"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"source":%s}]}]}]}`,
+		messagesPath + "?2":        `{"messages":[],"tools":[{"name":"f","input_schema":%s}]}`,
+		messagesPath + "?3":        `{"messages":[],"system":[{"type":"text","text":%s}]}`,
+		paths[APIResponses] + "?1": `{"input":[{"role":"user","content":[{"text":%s}]}]}`,
+		paths[APIResponses] + "?2": `{"input":[{"type":"function_call","arguments":%s}]}`,
+		paths[APIEmbeddings]:       `{"input":[%s]}`,
+	} {
+		for n, want := range map[int]bool{40: false, MaxDepth + 1: true, 100_000: true} {
+			if got := parse(path, fmt.Sprintf(body, nest(n))); (got.Reason == ReasonDepth) != want {
+				t.Errorf("%s, %d deep: %v", body, n, got.Reason)
+			}
+		}
+	}
 	if got := parse(chatPath, `{"messages":[]`+strings.Repeat(`,"k":[{"a":1}]`, 100_000)+`}`); got.Reason != ReasonNone {
 		t.Errorf("a flat object of 100,000 keys: %v", got.Reason)
 	}
@@ -46,12 +60,68 @@ func TestPartsAreBounded(t *testing.T) {
 	} {
 		var p Parser
 		var got Prompt
-		if p.Parse(&got, chatPath, "", []byte(body)); got.Reason != want {
+		if p.Parse(&got, Input{Path: chatPath, Body: []byte(body)}); got.Reason != want {
 			t.Errorf("%.40s... of %d bytes: %v, want %v", body, len(body), got.Reason, want)
 		}
 		if kept := max(cap(p.fields), cap(p.parts), cap(p.calls)); kept > MaxParts*3/2 {
 			t.Errorf("%.40s... leaves memory for %d parts", body, kept)
 		}
+	}
+}
+
+// TestPartsOfOtherShapesAreBounded wherever a body has a list.
+func TestPartsOfOtherShapesAreBounded(t *testing.T) {
+	many := func(one string) string { return strings.Repeat(one+",", MaxParts) + one }
+	for name, body := range map[string]string{
+		"system":   `{"system":[` + many(`{"type":"text","text":"x"}`) + `],"messages":[]}`,
+		"tools":    `{"tools":[` + many(`{}`) + `],"messages":[]}`,
+		"messages": `{"messages":[` + many(`{}`) + `]}`,
+		"blocks":   `{"messages":[{"content":[` + many(`{"type":"text","text":"x"}`) + `]}]}`,
+		"thoughts": `{"messages":[{"content":[` + many(`{"type":"thinking","thinking":"x"}`) + `]}]}`,
+		"calls":    `{"messages":[{"content":[` + many(`{"type":"tool_use"}`) + `]}]}`,
+		"results":  `{"messages":[{"content":[` + many(`{"type":"tool_result"}`) + `]}]}`,
+		"texts":    `{"messages":[{"content":[{"type":"tool_result","content":[` + many(`{"type":"text"}`) + `]}]}]}`,
+		"items":    `{"input":[` + many(`{}`) + `]}`,
+		"parts":    `{"input":[{"role":"user","content":[` + many(`"x"`) + `]}]}`,
+		"outputs":  `{"input":[{"type":"function_call_output","output":[` + many(`"x"`) + `]}]}`,
+		"images":   `{"messages":[{"content":[{"type":"tool_result","content":[` + many(`{"type":"image","source":1}`) + `]}]}]}`,
+	} {
+		var p Parser
+		var got Prompt
+		path := messagesPath
+		if strings.HasPrefix(body, `{"input"`) {
+			path = paths[APIResponses]
+		}
+		if p.Parse(&got, Input{Path: path, Body: []byte(body)}); got.Reason != ReasonShape {
+			t.Errorf("%s: %v", name, got.Reason)
+		}
+		for _, kept := range [][]field{p.head, p.tools, p.fields, p.parts, p.calls, p.thoughts, p.images} {
+			if cap(kept) > MaxParts*3/2 {
+				t.Errorf("%s: memory for %d parts is kept", name, cap(kept))
+			}
+		}
+	}
+}
+
+// TestMediaOfEveryShapeAreBounded: llm-d/llm-d-router#1439. In every shape, 4 MiB inline count as much as a link, and another image
+// is another prompt from its block on.
+func TestMediaOfEveryShapeAreBounded(t *testing.T) {
+	for name, one := range map[string][2]string{
+		"image":        {chatPath, `"messages":[{"role":"user","content":[{"type":"text","text":"what is this?"},{"type":"image_url","image_url":{"url":"%s"}}]}]`},
+		"audio":        {chatPath, `"messages":[{"role":"user","content":[{"type":"text","text":"what is this?"},{"type":"input_audio","input_audio":{"data":"%s","format":"wav"}}]}]`},
+		"file":         {chatPath, `"messages":[{"role":"user","content":[{"type":"text","text":"what is this?"},{"type":"file","file":{"file_data":"%s"}}]}]`},
+		"input_image":  {paths[APIResponses], `"input":[{"role":"user","content":[{"type":"input_text","text":"what is this?"},{"type":"input_image","image_url":"%s"}]}]`},
+		"input_file":   {paths[APIResponses], `"input":[{"role":"user","content":[{"type":"input_text","text":"what is this?"},{"type":"input_file","filename":"f","file_data":"%s"}]}]`},
+		"source":       {messagesPath, `"messages":[{"role":"user","content":[{"type":"text","text":"what is this?"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%s"}}]}]`},
+		"document":     {messagesPath, `"messages":[{"role":"user","content":[{"type":"text","text":"what is this?"},{"type":"document","source":{"type":"base64","data":"%s"}}]}]`},
+		"tool's image": {messagesPath, `"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"this"},{"type":"image","source":{"data":"%s"}}]}]}]`},
+	} {
+		body := func(data string) string { return `{"model":"m",` + strings.Replace(one[1], "%s", data, 1) + `}` }
+		large, small := parse(one[0], body("data:image/png;base64,"+strings.Repeat("iVBORw0K", 512<<10))), parse(one[0], body("https://host/cat.png"))
+		if large.Tokens != small.Tokens || small.Tokens < MediaTokens || small.Tokens > MediaTokens+16 {
+			t.Errorf("%s: 4 MiB inline is %d tokens, a link %d, want both near %d", name, large.Tokens, small.Tokens, MediaTokens)
+		}
+		otherChain(t, one[0], body("https://host/cat.png"), body("https://host/dog.png"))
 	}
 }
 
@@ -80,6 +150,21 @@ func TestMediaAreBounded(t *testing.T) {
 // work would take 64 times.
 func TestWorkIsLinear(t *testing.T) {
 	for name, f := range map[string]func(n int) string{
+		"items": func(n int) string {
+			return `{"input":[` + strings.Repeat(`{"role":"user","content":["x"]},`, n/16) + `{}]}`
+		},
+		"outputs": func(n int) string {
+			return `{"input":[` + strings.Repeat(`{"type":"function_call_output","output":[1]},`, n/16) + `{}]}`
+		},
+		"blocks": func(n int) string {
+			return anthropic(`{"content":[` + strings.Repeat(`{"type":"tool_result","content":[{}]},`, n/16) + `1]}`)
+		},
+		"unknown": func(n int) string { return anthropic(`{"content":[` + strings.Repeat(`{"type":"x"},`, n/8) + `1]}`) },
+		"refilled": func(n int) string {
+			return anthropic(`{"x":1` + strings.Repeat(`,"content":[{"type":"text","text":"x"}]`, n/16) + `}`)
+		},
+		"cut": func(n int) string { return `{"model":"` + strings.Repeat(`\`, n) },
+
 		"backslashes": func(n int) string { return `{"prompt":"` + strings.Repeat(`\\`, n) + `"}` },
 		"quotes":      func(n int) string { return `{"prompt":"` + strings.Repeat(`\"`, n) + `"}` },
 		"open string": func(n int) string { return `{"prompt":"` + strings.Repeat(`\"`, n) },
@@ -93,21 +178,23 @@ func TestWorkIsLinear(t *testing.T) {
 	} {
 		const small = 32 << 10
 		a, b := []byte(f(small)), []byte(f(8*small))
-		ratio := fastest(b).Seconds() / max(fastest(a), 20*time.Microsecond).Seconds()
-		if ratio > 32 {
-			t.Errorf("%s: eight times the body takes %.0f times as long", name, ratio)
+		for _, path := range []string{chatPath, messagesPath, paths[APIResponses]} {
+			ratio := fastest(path, b).Seconds() / max(fastest(path, a), 20*time.Microsecond).Seconds()
+			if ratio > 48 {
+				t.Errorf("%s: eight times the body takes %.0f times as long", name, ratio)
+			}
 		}
 	}
 }
 
 // fastest is the least of several times for reading body.
-func fastest(body []byte) time.Duration {
+func fastest(path string, body []byte) time.Duration {
 	var p Parser
 	var dst Prompt
 	best := time.Hour
 	for range 5 {
 		start := time.Now()
-		p.Parse(&dst, chatPath, "", body)
+		p.Parse(&dst, Input{Path: path, Body: body, Partial: true})
 		best = min(best, time.Since(start))
 	}
 	return best

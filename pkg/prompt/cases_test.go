@@ -34,7 +34,20 @@ func TestPathNamesAPI(t *testing.T) {
 		"/xv1/completions":                           APIOther,
 		"/completions":                               APIOther,
 		"/inference/v1/generate":                     APIOther,
-		"/v1/embeddings?next=/v1/completions":        APIOther,
+		"/v1/responses?x":                            APIResponses,
+		"/openai/v1/%72esponses/":                    APIResponses,
+		"/v1/responses/resp_1":                       APIOther,
+		"/v1/responses/resp_1/cancel":                APIOther,
+		"//v1//messages":                             APIMessages,
+		"/v1%2Fmessages":                             APIMessages,
+		"/v1/%6dessages?beta=true":                   APIMessages,
+		"/v1/messages/batches":                       APIOther,
+		"/v1/messages/count_tokens":                  APICount,
+		"/anthropic/v1/messages/count%5Ftokens/?b":   APICount,
+		"/v1/count_tokens":                           APIOther,
+		"/v1/embeddings/":                            APIEmbeddings,
+		"/V1/embeddings":                             APIOther,
+		"/v1/rerank?next=/v1/completions":            APIOther,
 		"/":                                          APIOther,
 		"":                                           APIOther,
 		"/v1/models":                                 APIOther,
@@ -78,58 +91,50 @@ func TestReasons(t *testing.T) {
 	nested := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
 	binary := strings.Repeat("\x00\xff", 100_000)
 	for _, c := range []struct {
-		name, path, encoding, body string
-		reason                     Reason
-		tokens                     int
+		name, path string
+		unread     Reason
+		body       string
+		reason     Reason
+		tokens     int
 	}{
-		{"other path", "/v1/models", "", `{"prompt":"x"}`, ReasonPath, 4},
-		{"other path, no body", "/v1/models", "", "", ReasonPath, 0},
-		{"no body", chatPath, "", "", ReasonEmpty, 0},
-		{"encoded", chatPath, "gzip", `12345678`, ReasonEncoding, 2},
-		{"encoded by the second coding", chatPath, "identity, GZIP", `1`, ReasonEncoding, 1},
-		{"no JSON", chatPath, "", "a=b&c=d", ReasonNotJSON, 2},
-		{"only space", chatPath, "", "  \n", ReasonNotJSON, 1},
-		{"an array", chatPath, "", "[1]", ReasonNotJSON, 1},
-		{"cut short", chatPath, "", `{"messages":[{"role":"user"`, ReasonNotJSON, 7},
-		{"two values", chatPath, "", chat("") + "{}", ReasonNotJSON, 8},
-		{"a NUL behind", chatPath, "", chat("") + "\x00", ReasonNotJSON, 7},
-		{"wrong bracket", chatPath, "", `{"messages":[},"a":1}`, ReasonNotJSON, 6},
-		{"wrong bracket in an unknown key", chatPath, "", `{"x":[1},"prompt":"x"}`, ReasonNotJSON, 6},
-		{"wrong brace in an unknown key", chatPath, "", `{"x":{"y":1],"prompt":"x"}`, ReasonNotJSON, 7},
-		{"no comma", chatPath, "", `{"a":1 "b":2}`, ReasonNotJSON, 4},
-		{"no value", chatPath, "", `{"a":,"b":2}`, ReasonNotJSON, 3},
-		{"deep in an unknown key", chatPath, "", `{"x":` + nested + `,"prompt":"x"}`, ReasonDepth, 50_005},
-		{"no prompt", chatPath, "", `{"model":"m"}`, ReasonShape, 4},
-		{"null prompts", completionsPath, "", `{"prompt":null,"messages":null}`, ReasonShape, 8},
-		{"a message that is no object", chatPath, "", chat(`"hi"`), ReasonShape, 8},
-		{"ids and strings in one prompt", completionsPath, "", `{"prompt":[1,"a"]}`, ReasonShape, 5},
-		{"an id that is no integer", completionsPath, "", `{"prompt":[1.5]}`, ReasonShape, 4},
-		{"ids without a comma", completionsPath, "", `{"prompt":[1 2]}`, ReasonShape, 4},
-		{"a batch without a comma", completionsPath, "", `{"prompt":["a" "b"]}`, ReasonShape, 5},
-		{"ids and an array in one prompt", completionsPath, "", `{"prompt":[1,[2]]}`, ReasonShape, 5},
-		{"an id below zero", completionsPath, "", `{"prompt":[-1]}`, ReasonShape, 4},
-		{"an id beyond 32 bits", completionsPath, "", `{"prompt":[4294967296]}`, ReasonShape, 6},
-		{"a null in a batch", completionsPath, "", `{"prompt":["a",null]}`, ReasonShape, 6},
-		{"a long model", chatPath, "", `{"model":"` + strings.Repeat("m", MaxNameBytes+1) + `","prompt":"x"}`, ReasonShape, 263},
-		{"multipart", "/v1/audio/transcriptions", "", "--XyZ\r\n" + binary, ReasonPath, MediaTokens},
-		{"binary on a known path", chatPath, "", binary, ReasonNotJSON, MediaTokens},
-		{"32 MiB of unknown JSON", "/v1/rerank", "", `{"x":"` + strings.Repeat("x", 32<<20) + `"}`, ReasonPath, MaxSizeTokens},
+		{"other path", "/v1/models", ReasonNone, `{"prompt":"x"}`, ReasonPath, 4},
+		{"other path, no body", "/v1/models", ReasonNone, "", ReasonPath, 0},
+		{"no body", chatPath, ReasonNone, "", ReasonEmpty, 0},
+		{"encoded", chatPath, ReasonEncoding, `12345678`, ReasonEncoding, 2},
+		{"not seen", chatPath, ReasonMode, "", ReasonMode, 0},
+		{"no JSON", chatPath, ReasonNone, "a=b&c=d", ReasonNotJSON, 2},
+		{"only space", chatPath, ReasonNone, "  \n", ReasonNotJSON, 1},
+		{"an array", chatPath, ReasonNone, "[1]", ReasonNotJSON, 1},
+		{"cut short", chatPath, ReasonNone, `{"messages":[{"role":"user"`, ReasonNotJSON, 7},
+		{"two values", chatPath, ReasonNone, chat("") + "{}", ReasonNotJSON, 8},
+		{"a NUL behind", chatPath, ReasonNone, chat("") + "\x00", ReasonNotJSON, 7},
+		{"wrong bracket", chatPath, ReasonNone, `{"messages":[},"a":1}`, ReasonNotJSON, 6},
+		{"wrong bracket in an unknown key", chatPath, ReasonNone, `{"x":[1},"prompt":"x"}`, ReasonNotJSON, 6},
+		{"wrong brace in an unknown key", chatPath, ReasonNone, `{"x":{"y":1],"prompt":"x"}`, ReasonNotJSON, 7},
+		{"no comma", chatPath, ReasonNone, `{"a":1 "b":2}`, ReasonNotJSON, 4},
+		{"no value", chatPath, ReasonNone, `{"a":,"b":2}`, ReasonNotJSON, 3},
+		{"deep in an unknown key", chatPath, ReasonNone, `{"x":` + nested + `,"prompt":"x"}`, ReasonDepth, 50_005},
+		{"no prompt", chatPath, ReasonNone, `{"model":"m"}`, ReasonShape, 4},
+		{"null prompts", completionsPath, ReasonNone, `{"prompt":null,"messages":null}`, ReasonShape, 8},
+		{"a message that is no object", chatPath, ReasonNone, chat(`"hi"`), ReasonShape, 8},
+		{"ids and strings in one prompt", completionsPath, ReasonNone, `{"prompt":[1,"a"]}`, ReasonShape, 5},
+		{"an id that is no integer", completionsPath, ReasonNone, `{"prompt":[1.5]}`, ReasonShape, 4},
+		{"ids without a comma", completionsPath, ReasonNone, `{"prompt":[1 2]}`, ReasonShape, 4},
+		{"a batch without a comma", completionsPath, ReasonNone, `{"prompt":["a" "b"]}`, ReasonShape, 5},
+		{"ids and an array in one prompt", completionsPath, ReasonNone, `{"prompt":[1,[2]]}`, ReasonShape, 5},
+		{"an id below zero", completionsPath, ReasonNone, `{"prompt":[-1]}`, ReasonShape, 4},
+		{"an id beyond 32 bits", completionsPath, ReasonNone, `{"prompt":[4294967296]}`, ReasonShape, 6},
+		{"a null in a batch", completionsPath, ReasonNone, `{"prompt":["a",null]}`, ReasonShape, 6},
+		{"a long model", chatPath, ReasonNone, `{"model":"` + strings.Repeat("m", MaxNameBytes+1) + `","prompt":"x"}`, ReasonShape, 263},
+		{"multipart", "/v1/audio/transcriptions", ReasonNone, "--XyZ\r\n" + binary, ReasonPath, MediaTokens},
+		{"binary on a known path", chatPath, ReasonNone, binary, ReasonNotJSON, MediaTokens},
+		{"32 MiB of unknown JSON", "/v1/rerank", ReasonNone, `{"x":"` + strings.Repeat("x", 32<<20) + `"}`, ReasonPath, MaxSizeTokens},
 	} {
 		var p Parser
 		got := Prompt{Chain: chain.Chain{1, 2, 3}}
-		p.Parse(&got, c.path, c.encoding, []byte(c.body))
+		p.Parse(&got, Input{Path: c.path, Body: []byte(c.body), Unread: c.unread})
 		if got.Reason != c.reason || got.Tokens != c.tokens || len(got.Chain) != 0 {
 			t.Errorf("%s: %v, %d tokens, %d blocks; want %v, %d, 0", c.name, got.Reason, got.Tokens, len(got.Chain), c.reason, c.tokens)
-		}
-	}
-}
-
-func TestIdentityEncodingIsRead(t *testing.T) {
-	for _, encoding := range []string{"", "identity", " Identity ", "identity, identity", ","} {
-		var p Parser
-		var got Prompt
-		if p.Parse(&got, chatPath, encoding, []byte(chat(""))); got.Reason != ReasonNone {
-			t.Errorf("content-encoding %q: %v", encoding, got.Reason)
 		}
 	}
 }
@@ -159,6 +164,9 @@ func TestContentMayBeAnything(t *testing.T) {
 	}
 	sameChain(t, chatPath, turn(`"content":"a",`, args), turn(`"content":[{"type":"text","text":"a"}],`, args))
 	otherChain(t, chatPath, turn(`"content":5,`, args), turn(`"content":"5",`, args))
+	if empty := parse(chatPath, turn(`"content":"",`, args)); empty.Reason != ReasonNone || empty.Tokens == 0 {
+		t.Errorf("an empty content: %+v", empty)
+	}
 	otherChain(t, chatPath, turn(`"content":null,`, args), turn(`"content":null,`, `{\"q\":2}`))
 	with, without := parse(chatPath, turn(`"content":null,`, args)), parse(chatPath, turn(`"content":null,`, ``))
 	if with.Tokens <= without.Tokens {
@@ -194,7 +202,7 @@ func TestMalformedTextIsToldApart(t *testing.T) {
 	}
 	for i, a := range texts {
 		if body := []byte(`{"prompt":"` + a + `"}`); json.Valid(body) { // the rest holds raw control bytes
-			compare(t, APICompletions, body)
+			compare(t, APICompletions, "", body)
 		}
 		for _, b := range texts[i+1:] {
 			otherChain(t, completionsPath, `{"prompt":"`+a+`"}`, `{"prompt":"`+b+`"}`)
@@ -266,8 +274,8 @@ func TestPromptUnion(t *testing.T) {
 	var p Parser
 	var one, batch Prompt
 	text := strings.Repeat("x", 1000)
-	p.Parse(&one, completionsPath, "", []byte(`{"prompt":"`+text+`"}`))
-	p.Parse(&batch, completionsPath, "", []byte(`{"prompt":["`+text+`","`+text+`",`+ids+`]}`))
+	p.Parse(&one, Input{Path: completionsPath, Body: []byte(`{"prompt":"` + text + `"}`)})
+	p.Parse(&batch, Input{Path: completionsPath, Body: []byte(`{"prompt":["` + text + `","` + text + `",` + ids + `]}`)})
 	if len(one.Chain) != 3 || !slices.Equal(one.Chain, batch.Chain) || batch.Tokens != 2*one.Tokens+2*chain.BlockTokens+1 {
 		t.Errorf("a batch has %d tokens and chain %x, its first item %d and %x", batch.Tokens, batch.Chain, one.Tokens, one.Chain)
 	}

@@ -1,30 +1,9 @@
 package prompt
 
-// field is one part of the messages: a tag and the JSON value that follows it in the canonical stream.
-type field struct {
-	tag byte
-	at  span
-}
-
-// add records a part; null and absent values are none.
-func (p *Parser) add(to *[]field, tag byte, v span) {
-	if v.end > 0 && string(p.scan.of(v)) != "null" {
-		p.append(to, tag, v)
-	}
-}
-
-func (p *Parser) append(to *[]field, tag byte, v span) {
-	if len(*to) >= MaxParts {
-		p.broken = true
-		return
-	}
-	*to = append(*to, field{tag, v})
-}
-
 // messages scans the messages; false if they are no array.
 func (p *Parser) messages() bool {
 	s := &p.scan
-	p.fields, p.broken = p.fields[:0], false
+	p.fields, p.broken, p.over = p.fields[:0], false, len(p.tools) >= MaxParts || len(p.head) >= MaxParts
 	if s.peek() != '[' {
 		s.value()
 		return false
@@ -36,7 +15,11 @@ func (p *Parser) messages() bool {
 			s.value()
 			continue
 		}
-		p.message()
+		if p.api == APIChat {
+			p.message()
+		} else {
+			p.turn()
+		}
 	}
 	return true
 }
@@ -52,7 +35,6 @@ func (p *Parser) message() {
 		case "role":
 			role = s.value()
 		case "content":
-			p.parts = p.parts[:0]
 			content = p.content()
 		case "tool_calls":
 			p.calls = p.calls[:0]
@@ -69,36 +51,35 @@ func (p *Parser) message() {
 			s.value()
 		}
 	}
+	if s.cut && role.end == 0 {
+		return
+	}
 	p.append(&p.fields, tagMessage, role)
+	p.add(&p.fields, tagText, content)
+	p.join(p.parts)
+	if s.cut { // of what else it has, some may be missing
+		return
+	}
 	p.add(&p.fields, tagName, name)
 	p.add(&p.fields, tagID, id)
 	p.add(&p.fields, tagReasoning, reasoning)
 	p.add(&p.fields, tagReasoning, reasoningContent)
-	p.add(&p.fields, tagText, content)
-	p.join(p.parts)
 	p.join(p.calls)
-}
-
-func (p *Parser) join(fields []field) {
-	if len(p.fields)+len(fields) > MaxParts {
-		p.broken = true
-		return
-	}
-	p.fields = append(p.fields, fields...)
 }
 
 // content scans a message's content: an array into parts, anything else is returned as it stands.
 func (p *Parser) content() span {
 	s := &p.scan
+	p.parts = p.parts[:0]
 	if s.peek() != '[' {
-		return s.value()
+		return s.open()
 	}
 	s.enter()
 	for n := 0; s.more(']', n); n++ {
 		if s.peek() == '{' {
 			p.part()
 		} else {
-			p.add(&p.parts, tagText, s.value())
+			p.add(&p.parts, tagText, s.open())
 		}
 	}
 	return span{}
@@ -112,6 +93,7 @@ var partKeys = [...]struct {
 	{"text", tagText}, {"refusal", tagText}, {"thinking", tagText},
 	{"image_url", tagMedia}, {"image_embeds", tagMedia}, {"video_url", tagMedia},
 	{"audio_url", tagMedia}, {"audio_embeds", tagMedia}, {"input_audio", tagMedia}, {"file", tagMedia},
+	{"file_data", tagMedia}, {"file_id", tagMedia}, {"file_url", tagMedia}, {"source", tagMedia},
 	{"uuid", tagUUID},
 }
 
@@ -126,10 +108,14 @@ func (p *Parser) part() {
 	s.enter()
 	for n := 0; s.more('}', n); n++ {
 		i := partKey(p.key())
-		v := s.value()
+		v := s.open()
 		if i >= 0 {
 			values[i], known = v, true
 		}
+	}
+	if s.cut { // the text stands before what else it has
+		p.add(&p.parts, tagText, values[0])
+		return
 	}
 	if !known {
 		p.add(&p.parts, tagMedia, span{start, s.i})
@@ -202,28 +188,4 @@ func (p *Parser) function() (name, arguments span) {
 		}
 	}
 	return name, arguments
-}
-
-// chat writes the tools and the recorded parts of the messages.
-func (p *Parser) chat(dst *Prompt, tools span) Reason {
-	if p.broken {
-		return ReasonShape
-	}
-	p.begin(dst, false)
-	e := &p.enc
-	if raw := p.scan.of(tools); len(raw) > 0 && string(raw) != "null" {
-		e.tag(tagTools)
-		e.json(raw)
-	}
-	for _, f := range p.fields {
-		e.tag(f.tag)
-		if f.tag == tagMedia {
-			e.medium(p.scan.of(f.at))
-		} else {
-			e.value(p.scan.of(f.at))
-		}
-	}
-	dst.Tokens = max(1, e.tokens())
-	dst.Chain = e.hasher.Chain()
-	return ReasonNone
 }

@@ -20,9 +20,36 @@ const (
 	tagUUID      = 'U'
 	tagCall      = 'C' // then the function's name
 	tagArguments = 'A'
+	tagStrict    = 'S' // of a tool, as an Anthropic body has them
+	tagDefer     = 'D' // likewise
 	tagString    = '"'
 	tagScalar    = '#'
 )
+
+// What a field may have for a tag that is none in the stream.
+const (
+	tagSystem    = 's' // a message whose role the body does not spell
+	tagUser      = 'u'
+	tagAssistant = 'a'
+	tagTool      = 't'
+	tagJoin      = 'j' // the value goes on with the one before it
+	tagLine      = 'l' // and so it does after a line break
+)
+
+// roleOf is the role of the messages that have one of these tags; "" for other tags.
+func roleOf(tag byte) string {
+	switch tag {
+	case tagSystem:
+		return "system"
+	case tagUser:
+		return "user"
+	case tagAssistant:
+		return "assistant"
+	case tagTool:
+		return "tool"
+	}
+	return ""
+}
 
 // sink is where the encoder's bytes go.
 type sink uint8
@@ -84,6 +111,12 @@ func (e *encoder) tag(c byte) {
 	e.room(2)
 	e.buf[e.fill], e.buf[e.fill+1] = mark, c
 	e.fill += 2
+}
+
+// short writes a short text that needs no decoding.
+func (e *encoder) short(text string) {
+	e.room(len(text))
+	e.fill += copy(e.buf[e.fill:], text)
 }
 
 // text writes a string, given what stands between its quotes.

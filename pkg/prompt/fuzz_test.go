@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+
+	"github.com/weirproxy/weir/pkg/chain"
 )
 
 // seeds are bodies that reach every branch of the parser.
@@ -26,23 +28,45 @@ var seeds = []string{
 	`{"a":[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]],"prompt":{"x":"}"}}`,
 	`{"messages":[5]}`,
 	`[]`,
+	`{"model":"m","input":"hi","instructions":"be brief","max_output_tokens":7,"prompt_cache_key":"k"}`,
+	`{"input":[{"role":"developer","content":"d"},{"type":"message","role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"u"},{"type":"input_file","file_id":"f"}]},{"type":"reasoning","summary":[{"text":"s"}],"content":[{"type":"reasoning_text","text":"r"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"42"},{"type":"web_search_call"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]}],"tools":[{"type":"function","name":"f"}]}`,
+	`{"input":[{"type":"item_reference","id":"x"}]}`,
+	`{"input":"x","previous_response_id":"r"}`,
+	`{"input":"x","prompt":{"id":"p"},"conversation":""}`,
+	`{"input":[[1,2],"x"],"model":"m"}`,
+	`{"model":"m","max_tokens":9,"system":[{"type":"text","text":"x-anthropic-billing-header: 1"},{"type":"text","text":"a"},{"type":"text","text":""},{"type":"text","text":"b"}],"messages":[{"role":"user","content":[{"type":"text","text":"q"},{"type":"image","source":{"type":"base64","data":"x"}}]},{"role":"assistant","content":[{"type":"thinking","thinking":"t"},{"type":"thinking","thinking":"u"},{"type":"redacted_thinking","data":"z"},{"type":"tool_use","id":"c","name":"f","input":{"q":1}},{"type":"tool_use","name":"g","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"4"},{"type":"image","source":{}},{"type":"text","text":"2"}]},{"type":"text","text":""},{"type":"text","text":"go"}]}],"tools":[{"name":"f","description":"d","input_schema":{"type":"object"},"cache_control":{}}]}`,
+	`{"system":"s","messages":[{"role":"system","content":"t"},{"role":"system","content":[{"type":"text","text":"u"},{"type":"text","text":"v"}]},{"role":"user","content":[]},{"role":"user","content":""},{"role":"user","content":[{"type":"tool_result","content":"4"}]},{"content":[{"type":"blob"},"x"]}],"tools":"none"}`,
+	`{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":"c"}],"tools":[{"name":"f"}]}`,
+	`{"messages":[{"role":"system","content":"s"},{"role":"assistant","content":"cut in the mid`,
+	`{"prompt":[1,2,3`,
+	`{"prompt":["a\\u00`,
+	`{"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"cu`,
 }
 
+// paths is where each API is asked for.
+var paths = map[API]string{
+	APIChat: chatPath, APICompletions: completionsPath, APIResponses: "/v1/responses", APIMessages: messagesPath,
+	APICount: "/v1/messages/count_tokens", APIEmbeddings: "/v1/embeddings",
+}
+
+// positions are those of tools, and none.
+var positions = []ToolsPosition{"", ToolsFirst, ToolsAfterSystem, ToolsBeforeLastUser}
+
 // compare holds what the parser makes of a valid JSON body against the reference.
-func compare(t *testing.T, api API, body []byte) {
+func compare(t *testing.T, api API, at ToolsPosition, body []byte) {
 	t.Helper()
-	path := map[API]string{APIChat: chatPath, APICompletions: completionsPath}[api]
-	want := reference(api, body)
-	got := parse(path, string(body))
+	want := reference(api, at, body)
+	got := parseAt(paths[api], at, string(body))
 	if want.Reason == ReasonNone {
 		want.Chain = chainOf(want.seed, append(slices.Clone(want.stream), make([]byte, 256)...))
 	}
 	if !slices.Equal(got.Chain, want.Chain) {
-		t.Errorf("chain %x, want %x for %q", got.Chain, want.Chain, want.stream)
+		t.Errorf("%v %q: chain %x, want %x for %q", api, at, got.Chain, want.Chain, want.stream)
 	}
 	got.Chain, want.Chain = nil, nil
 	if got.API != want.API || got.Model != want.Model || got.Tokens != want.Tokens || got.MaxTokens != want.MaxTokens ||
-		got.Prompts != want.Prompts || got.Answers != want.Answers || got.Stream != want.Stream || got.Reason != want.Reason {
+		got.Prompts != want.Prompts || got.Answers != want.Answers || got.Stream != want.Stream || got.Reason != want.Reason ||
+		got.Silent != want.Silent || got.CacheKey != want.CacheKey {
 		t.Errorf("read as %+v, want %+v", got, want.Prompt)
 	}
 }
@@ -51,21 +75,27 @@ func compare(t *testing.T, api API, body []byte) {
 // are read without a panic and estimated within bounds.
 func FuzzParse(f *testing.F) {
 	for _, s := range seeds {
-		f.Add(true, []byte(s))
-		f.Add(false, []byte(s))
-	}
-	f.Fuzz(func(t *testing.T, chat bool, body []byte) {
-		api, path := APICompletions, completionsPath
-		if chat {
-			api, path = APIChat, chatPath
+		for api := APIChat; api <= APIEmbeddings; api++ {
+			f.Add(uint8(api-APIChat), []byte(s))
 		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
+		api := APIChat + API(which%6)
+		at := positions[which/6%4]
 		if json.Valid(bytes.TrimPrefix(body, bom)) {
-			compare(t, api, body)
+			compare(t, api, at, body)
 			return
 		}
-		got := parse(path, string(body))
-		if got.Reason != ReasonNone && (got.Tokens > (len(body)+3)/4 || got.Tokens == 0 && len(body) > 0) {
-			t.Errorf("%d bytes counted as %d tokens", len(body), got.Tokens)
+		for _, partial := range []bool{false, true} {
+			var p Parser
+			var got Prompt
+			p.Parse(&got, Input{Path: paths[api], Body: body, Partial: partial, Tools: map[string]ToolsPosition{"": at}})
+			if got.Reason != ReasonNone && (got.Tokens > (len(body)+3)/4 || got.Tokens == 0 && len(body) > 0) {
+				t.Errorf("%d bytes counted as %d tokens", len(body), got.Tokens)
+			}
+			if len(got.Chain)*chain.BlockTokens > got.Tokens {
+				t.Errorf("%d blocks of %d tokens", len(got.Chain), got.Tokens)
+			}
 		}
 	})
 }

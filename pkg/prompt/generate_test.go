@@ -97,26 +97,7 @@ func converse(r *rand.Rand) (c conversation) {
 	return c
 }
 
-func (r render) body(c conversation) string {
-	var tools, turns []string
-	for _, t := range c.tools {
-		fn := r.list("{}", false, r.member("name", r.str(t)), r.member("strict", "true"))
-		tools = append(tools, r.list("{}", false, r.member("type", r.str("function")), r.member("function", fn)))
-	}
-	for _, t := range c.turns {
-		turns = append(turns, r.turn(t))
-	}
-	list, salt := "", ""
-	if len(tools) > 0 {
-		list = r.list("[]", false, tools...)
-	}
-	if c.salt != "" || r.IntN(2) == 0 {
-		salt = r.str(c.salt)
-	}
-	return r.space() + r.list("{}", true, r.member("model", r.str(c.model)), r.member("cache_salt", salt),
-		r.member("tools", list), r.member("messages", r.list("[]", false, turns...)),
-		r.member("n", []string{"", "1", "3"}[r.IntN(3)]), r.member("temperature", "0.5"), r.member("metadata", `{"messages":["x"],"a":[{}]}`)) + r.space()
-}
+func (r render) body(c conversation) string { return r.of(APIChat, c) }
 
 func (r render) turn(t turn) string {
 	var parts []string

@@ -10,14 +10,19 @@ import (
 const (
 	chatPath        = "/v1/chat/completions"
 	completionsPath = "/v1/completions"
+	messagesPath    = "/v1/messages"
 )
 
 // parse reads one body with a new Parser. A block of zeros is written after a prompt that was read, so that the
 // chain tells its last bytes too, which make no full block of their own.
-func parse(path, body string) Prompt {
+func parse(path, body string) Prompt { return parseAt(path, "", body) }
+
+// parseAt is parse with the tools of every model at a position of their own.
+func parseAt(path string, at ToolsPosition, body string) Prompt {
 	var p Parser
-	var dst Prompt
-	p.Parse(&dst, path, "", []byte(body))
+	var dst, model Prompt
+	p.Parse(&model, Input{Path: path, Body: []byte(body)})
+	p.Parse(&dst, Input{Path: path, Body: []byte(body), Tools: map[string]ToolsPosition{model.Model: at}})
 	if dst.Reason == ReasonNone {
 		p.enc.hasher.Write(make([]byte, chain.BlockBytes))
 		dst.Chain = slices.Clone(p.enc.hasher.Chain())

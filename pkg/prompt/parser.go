@@ -3,6 +3,7 @@ package prompt
 import (
 	"bytes"
 	"math"
+	"slices"
 
 	"github.com/weirproxy/weir/pkg/chain"
 )
@@ -10,115 +11,94 @@ import (
 // Parser reads bodies. It keeps its scratch memory from one request to the next, bounded by MaxParts, and a
 // body only until Parse returns. The zero value is ready. Not safe for concurrent use.
 type Parser struct {
-	scan   scanner
-	enc    encoder
-	fields []field // of the messages, in canonical order
-	parts  []field // of the message being scanned: its content
-	calls  []field // of the message being scanned: its tool calls
-	broken bool    // the messages cannot be read, or have more than MaxParts parts
+	scan     scanner
+	enc      encoder
+	api      API
+	head     []field // what stands before all messages though the body has it elsewhere
+	tools    []field
+	fields   []field     // of the messages, in canonical order but for the tools
+	parts    []field     // of the message being scanned: its content
+	calls    []field     // likewise: its tool calls
+	thoughts []field     // likewise: its reasoning
+	images   []field     // of the tool's result being scanned
+	hashes   chain.Chain // of the last request, which has a copy of its own size
+	broken   bool        // the messages cannot be read
+	over     bool        // they have more than MaxParts parts
 
-	model, salt string                       // of the last request: not made again while they stay the same
-	name        [MaxNameBytes + maxStep]byte // scratch
-	path        []byte                       // scratch
+	model, salt, cacheKey string                       // of the last request: not made again while they stay the same
+	name                  [MaxNameBytes + maxStep]byte // scratch
+	path                  []byte                       // scratch
 }
 
-// members is where a body's members stand.
-type members struct {
-	model, salt, tools, prompt     span
-	maxTokens, maxCompletionTokens span
-	n, bestOf, stream              span
-	messages                       bool // an array; its parts are in Parser.fields
-}
+// firstBlocks is the room for blocks that a Parser begins with: 32 Ki tokens, more than most prompts have.
+const firstBlocks = 512
 
-// Parse fills dst from a request's path, its content-encoding header ("" if none) and its whole body, using
-// the memory of dst.Chain again. It never fails: what it cannot read is estimated from its size, and
-// dst.Reason says why. Time is linear in the body; nothing is allocated once the scratch memory has grown,
-// except for a model or salt that differs from the last one.
-func (p *Parser) Parse(dst *Prompt, path, encoding string, body []byte) {
+// Parse fills dst from a request, using the memory of dst.Chain again. It never fails: what it cannot read is
+// estimated from its size, and dst.Reason says why. Time is linear in the body; nothing is allocated once the scratch memory has grown,
+// except for a model, salt or key that differs from the last one.
+func (p *Parser) Parse(dst *Prompt, in Input) {
 	*dst = Prompt{Chain: dst.Chain[:0], Prompts: 1, Answers: 1}
-	dst.API, p.path = apiOf(path, p.path)
-	dst.Reason = p.read(dst, encoding, body)
-	p.scan.reset(nil)
-	if dst.Reason != ReasonNone {
+	dst.API, p.path = apiOf(in.Path, p.path)
+	dst.Silent = silent(dst.API, p.path, in)
+	p.api = dst.API
+	p.hashes = slices.Grow(p.hashes[:0], firstBlocks)
+	p.enc.hasher.Reset(0, p.hashes)
+	dst.Reason = p.read(dst, in)
+	p.hashes = p.enc.hasher.Chain()
+	dst.Chain = append(dst.Chain, p.hashes...)
+	size := max(in.Size, int64(len(in.Body)))
+	switch {
+	case dst.Reason != ReasonNone:
 		dst.Chain, dst.Exact, dst.Prompts = dst.Chain[:0], false, 1
-		dst.Tokens = sizeTokens(body, dst.Reason == ReasonEncoding || looksJSON(body))
+		dst.Tokens = sizeTokens(size, in.Unread != ReasonNone || looksJSON(in.Body))
+	case p.scan.cut:
+		dst.Exact, dst.Prompts = false, 1
+		dst.Tokens = max(sizeTokens(size, true), len(dst.Chain)*chain.BlockTokens)
 	}
+	p.scan.reset(nil, false)
 }
 
-func (p *Parser) read(dst *Prompt, encoding string, body []byte) Reason {
+func (p *Parser) read(dst *Prompt, in Input) Reason {
 	switch {
 	case dst.API == APIOther:
 		return ReasonPath
-	case len(body) == 0:
+	case in.Unread != ReasonNone:
+		return in.Unread
+	case len(in.Body) == 0:
 		return ReasonEmpty
-	case !identity(encoding):
-		return ReasonEncoding
 	}
-	p.scan.reset(bytes.TrimPrefix(body, bom))
+	p.scan.reset(bytes.TrimPrefix(in.Body, bom), in.Partial)
 	var m members
 	if r := p.body(&m); r != ReasonNone {
 		return r
 	}
+	p.answers(dst, &m)
+	if !p.text(&p.model, m.model) || !p.text(&p.salt, m.salt) {
+		return ReasonShape
+	}
+	if !p.text(&p.cacheKey, m.cacheKey) {
+		p.cacheKey = ""
+	}
+	dst.Model, dst.CacheKey = p.model, p.cacheKey
+	return p.prompt(dst, &m, in.Tools[dst.Model])
+}
+
+// answers reads what bounds the answers.
+func (p *Parser) answers(dst *Prompt, m *members) {
 	dst.Stream = string(p.scan.of(m.stream)) == "true"
-	if dst.MaxTokens = integer(p.scan.of(m.maxCompletionTokens)); dst.MaxTokens == 0 {
-		dst.MaxTokens = integer(p.scan.of(m.maxTokens))
+	for _, v := range [...]span{m.maxOutput, m.maxCompletionTokens, m.maxTokens} {
+		if dst.MaxTokens == 0 {
+			dst.MaxTokens = integer(p.scan.of(v))
+		}
 	}
 	dst.Answers = integer(p.scan.of(m.n))
 	if dst.API == APICompletions { // of best_of answers, n are returned
 		dst.Answers = max(dst.Answers, integer(p.scan.of(m.bestOf)))
 	}
 	dst.Answers = min(max(dst.Answers, 1), MaxAnswers)
-	if !p.text(&p.model, m.model) || !p.text(&p.salt, m.salt) {
-		return ReasonShape
+	if dst.Silent || dst.API != APIChat && dst.API != APICompletions { // the others have no n
+		dst.Answers = 1
 	}
-	dst.Model = p.model
-	prompt := m.prompt.end > 0 && (p.scan.b[m.prompt.start] == '"' || p.scan.b[m.prompt.start] == '[')
-	switch {
-	case m.messages && (dst.API == APIChat || !prompt):
-		return p.chat(dst, m.tools)
-	case prompt:
-		return p.completion(dst, m.prompt)
-	}
-	return ReasonShape
-}
-
-// body scans the outermost object.
-func (p *Parser) body(m *members) Reason {
-	s := &p.scan
-	if s.peek() != '{' {
-		return ReasonNotJSON
-	}
-	s.enter()
-	for n := 0; s.more('}', n); n++ {
-		switch string(p.key()) {
-		case "model":
-			m.model = s.value()
-		case "cache_salt":
-			m.salt = s.value()
-		case "messages":
-			m.messages = p.messages()
-		case "prompt":
-			m.prompt = s.value()
-		case "tools":
-			m.tools = s.value()
-		case "stream":
-			m.stream = s.value()
-		case "n":
-			m.n = s.value()
-		case "best_of":
-			m.bestOf = s.value()
-		case "max_tokens":
-			m.maxTokens = s.value()
-		case "max_completion_tokens":
-			m.maxCompletionTokens = s.value()
-		default:
-			s.value()
-		}
-	}
-	if s.peek() != 0 || s.i < len(s.b) {
-		s.fail(ReasonNotJSON)
-	}
-	return s.reason
 }
 
 // keyBytes is room for the longest key that is known and one step more, so that a key cut there matches none.
@@ -146,12 +126,12 @@ func (p *Parser) text(dst *string, v span) bool {
 
 // begin starts a chain for the model and salt just read. Token ids have a seed of their own: their bytes could
 // spell a text.
-func (p *Parser) begin(dst *Prompt, ids bool) {
+func (p *Parser) begin(ids bool) {
 	seed := chain.Seed(p.model, p.salt)
 	if ids {
 		seed = chain.Seed(p.model, p.salt, "ids")
 	}
-	p.enc.hasher.Reset(seed, dst.Chain)
+	p.enc.hasher.Reset(seed, p.hashes)
 	p.enc.begin(toChain)
 }
 

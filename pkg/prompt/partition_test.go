@@ -13,6 +13,10 @@ func TestSaltAndModelPartition(t *testing.T) {
 	for path, text := range map[string]string{
 		completionsPath: `"prompt":"` + words + `"`,
 		chatPath:        `"messages":[{"role":"system","content":"` + words + `"},{"role":"user","content":"?"}]`,
+
+		paths[APIResponses]:  `"input":"` + words + `"`,
+		paths[APIMessages]:   `"system":"` + words + `","messages":[]`,
+		paths[APIEmbeddings]: `"input":"` + words + `"`,
 	} {
 		parts := []string{
 			`{"model":"base",` + text + `}`,

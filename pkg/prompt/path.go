@@ -5,7 +5,13 @@ import (
 	"strings"
 )
 
-// apiOf names the API of a request path. The query is no part of it; percent-encoding is decoded once;
+// APIOf names the API of a request path.
+func APIOf(path string) API {
+	api, _ := apiOf(path, nil)
+	return api
+}
+
+// apiOf is APIOf. The query is no part of it; percent-encoding is decoded once;
 // doubled and trailing slashes are dropped; whatever stands before /v1 is a gateway's prefix. Case counts, and
 // a path below a known one is another resource. scratch is where a path that needs rewriting is rewritten.
 func apiOf(path string, scratch []byte) (API, []byte) {
@@ -29,20 +35,36 @@ func apiOf(path string, scratch []byte) (API, []byte) {
 	switch {
 	case bytes.HasSuffix(p, []byte("/v1/chat/completions")):
 		return APIChat, scratch
+	case bytes.HasSuffix(p, []byte("/v1/responses")):
+		return APIResponses, scratch
+	case bytes.HasSuffix(p, []byte("/v1/messages")):
+		return APIMessages, scratch
+	case bytes.HasSuffix(p, []byte("/v1/messages/count_tokens")):
+		return APICount, scratch
+	case bytes.HasSuffix(p, []byte("/v1/embeddings")):
+		return APIEmbeddings, scratch
 	case bytes.HasSuffix(p, []byte("/v1/completions")):
 		return APICompletions, scratch
 	}
 	return APIOther, scratch
 }
 
-// identity reports whether a content-encoding header leaves the body as it is.
-func identity(encoding string) bool {
-	for encoding != "" {
-		var coding string
-		coding, encoding, _ = strings.Cut(encoding, ",")
-		if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
-			return false
-		}
+// silent reports whether a request asks for no answer of a model: by its API, or by the last part of its path,
+// which is a server's own for scores, tokens and the like; and where it has no body, as those have that look
+// something up.
+func silent(api API, path []byte, in Input) bool {
+	switch {
+	case api == APIEmbeddings || api == APICount:
+		return true
+	case api != APIOther:
+		return false
+	case len(in.Body) == 0 && in.Size == 0 && in.Unread == ReasonNone:
+		return true
 	}
-	return true
+	path = bytes.TrimSuffix(path, []byte("/"))
+	switch string(path[bytes.LastIndexByte(path, '/')+1:]) {
+	case "rerank", "score", "pooling", "classify", "embed", "tokenize", "detokenize", "render":
+		return true
+	}
+	return false
 }

@@ -4,11 +4,19 @@
 // One scan of the JSON records where the parts of the prompt stand; one pass then writes them, in an order
 // that does not depend on the client, into a chain.Hasher. That canonical stream is
 //
-//	chat         [FF T tools]  then per message
-//	             FF M role  [FF N name]  [FF I tool_call_id]  [FF R reasoning]
-//	             content: FF X text | FF V media | FF U uuid ...
-//	             tool calls: FF C name  [FF I id]  [FF A arguments] ...
-//	completions  the text, or each token id as 4 bytes, little-endian
+//	a conversation  the leading messages of system and developer, the tools, and the other messages, or as
+//	                ToolsPosition has it. Per message
+//	                FF M role  content: FF X text | FF V media | FF U uuid ...
+//	                [FF N name]  [FF I id of the call that it answers]  [FF R reasoning]
+//	                tool calls: FF C name  [FF I id]  [FF A arguments] ...
+//	                tools: FF T and all of them, or per tool what an Anthropic body has:
+//	                FF T name  [FF X description]  [FF A input_schema]  [FF S strict]  [FF D defer_loading]
+//	other prompts   the text, or each token id as 4 bytes, little-endian
+//
+// A conversation is a chat's messages; instructions and input of a Responses body (responses.go); system and
+// messages of an Anthropic body (anthropic.go). Other prompts are those of completions and the input of embeddings.
+// A body is read as its path has it and, if it lacks what that has, by what it has instead. What a body that is
+// cut makes of its chain stands in cut.go.
 //
 // Strings are decoded, so that escapes, whitespace and key order leave no trace. A byte FF (never part of
 // UTF-8) starts every tag; an FF inside a string is written FF 00 and a lone surrogate FF 01 and its two
@@ -16,7 +24,7 @@
 // a longer message or a longer conversation keeps all full blocks of the shorter one. A value that should be
 // a string and is not, and all of tools, is written token by token: FF and one of {, }, [, ], " (a string) or
 // # (a number or literal, as spelled). Object keys inside tools keep their order, because chat templates
-// render them in that order. null and absent are the same.
+// render them in that order. null and absent are the same, and so are no tools and a list of none.
 //
 // Tokens follow from the same stream: ceil(bytes / chain.BytesPerToken), so Tokens and the blocks of Chain
 // measure the same thing, and the two or three bytes of framing stand for what a chat template adds. Token
@@ -39,9 +47,13 @@ const (
 	APIOther       API = iota // not read; routed by size
 	APIChat                   // .../v1/chat/completions
 	APICompletions            // .../v1/completions
+	APIResponses              // .../v1/responses
+	APIMessages               // .../v1/messages
+	APICount                  // .../v1/messages/count_tokens
+	APIEmbeddings             // .../v1/embeddings
 )
 
-var apiNames = [...]string{"other", "chat", "completions"}
+var apiNames = [...]string{"other", "chat", "completions", "responses", "messages", "count_tokens", "embeddings"}
 
 // String returns the API's name, one of a closed set that is safe as a metric label.
 func (a API) String() string { return apiNames[min(int(a), len(apiNames)-1)] }
@@ -53,13 +65,17 @@ const (
 	ReasonNone     Reason = iota // it was read
 	ReasonPath                   // the path names no API that is read
 	ReasonEmpty                  // no body
-	ReasonEncoding               // content-encoding is neither absent nor identity
+	ReasonEncoding               // its content-encoding cannot be undone
 	ReasonNotJSON                // no JSON object, or one cut short
 	ReasonDepth                  // nested deeper than MaxDepth
 	ReasonShape                  // a JSON object without a prompt that can be read, or beyond a bound
+	ReasonStored                 // the prompt begins with what the server has kept of another request
+	ReasonMode                   // the filter's body mode does not show the body in time
+	ReasonInflated               // larger than weir takes once its content-encoding is undone
+	ReasonBusy                   // no memory, worker or time to undo its content-encoding now
 )
 
-var reasonNames = [...]string{"none", "path", "empty", "encoding", "not_json", "depth", "shape"}
+var reasonNames = [...]string{"none", "path", "empty", "encoding", "not_json", "depth", "shape", "stored", "mode", "inflated", "busy"}
 
 // String returns the reason's name, one of a closed set that is safe as a metric label.
 func (r Reason) String() string { return reasonNames[min(int(r), len(reasonNames)-1)] }
@@ -81,6 +97,10 @@ const (
 	// (Llama 3.1, Qwen2.5). A longer prompt is refused by the server, so more would only poison a replica's load.
 	MaxSizeTokens = 128 << 10
 
+	// MaxTextTokens bounds the tokens of one prompt that was read: the longest context that models in use serve (Qwen2.5-1M).
+	// A longer one is refused by the server, and until then it must not look like an hour of work.
+	MaxTextTokens = 1 << 20
+
 	// MaxNameBytes bounds model and cache_salt; a longer one is ReasonShape. Repository names stay under 200
 	// bytes and a salt is a digest; the bound limits what a Parser keeps between requests.
 	MaxNameBytes = 1 << 10
@@ -97,6 +117,17 @@ const (
 	MaxPrompts = 1024
 )
 
+// Input is a request as it is given to Parse.
+type Input struct {
+	Path    string // with its query string
+	Body    []byte // as its client wrote it, without any content-encoding
+	Size    int64  // bytes of the whole body, where Body is not all of it or not read; 0: those of Body
+	Partial bool   // Body is cut somewhere: its beginning decides
+	Unread  Reason // why Body is not to be read; ReasonNone: it is
+
+	Tools map[string]ToolsPosition // by model; those of others are ToolsAfterSystem
+}
+
 // Prompt is what routing needs to know of a request.
 type Prompt struct {
 	API       API
@@ -106,15 +137,17 @@ type Prompt struct {
 	MaxTokens int         // bound on each answer in tokens; 0: not given
 	Prompts   int         // in the list that it is, 1 to MaxPrompts
 	Answers   int         // asked for to each of them, 1 to MaxAnswers
+	Silent    bool        // it is no request for an answer: embeddings, a count of tokens
 	Stream    bool        // the answer is asked for as events
+	CacheKey  string      // prompt_cache_key, as bounded as Model; "": none
 	Exact     bool        // Tokens is counted, not estimated: the prompt is token ids
 	Reason    Reason
 }
 
 // sizeTokens estimates tokens from size alone: chain.BytesPerToken bytes each, at most MaxSizeTokens. A body
 // that is no text (multipart, audio, binary) counts as one medium at most.
-func sizeTokens(body []byte, text bool) int {
-	n := min((len(body)+chain.BytesPerToken-1)/chain.BytesPerToken, MaxSizeTokens)
+func sizeTokens(size int64, text bool) int {
+	n := int(min((size+chain.BytesPerToken-1)/chain.BytesPerToken, MaxSizeTokens))
 	if !text {
 		n = min(n, MediaTokens)
 	}

@@ -22,8 +22,8 @@ func TestSpellingLeavesNoTrace(t *testing.T) {
 			t.Fatalf("draw %d is no JSON: %q, %q", i, a, b)
 		}
 		sameChain(t, chatPath, a, b)
-		compare(t, APIChat, []byte(a))
-		compare(t, APICompletions, []byte(b))
+		compare(t, APIChat, positions[i%4], []byte(a))
+		compare(t, APICompletions, positions[i%4], []byte(b))
 		if t.Failed() {
 			t.Fatalf("draw %d", i)
 		}
@@ -50,8 +50,8 @@ func TestChangesShow(t *testing.T) {
 // shared returns the leading blocks that two bodies have in common, without the padding that parse adds.
 func shared(a, b string) (n int, pa, pb Prompt) {
 	var p Parser
-	p.Parse(&pa, chatPath, "", []byte(a))
-	p.Parse(&pb, chatPath, "", []byte(b))
+	p.Parse(&pa, Input{Path: chatPath, Body: []byte(a)})
+	p.Parse(&pb, Input{Path: chatPath, Body: []byte(b)})
 	for n < min(len(pa.Chain), len(pb.Chain)) && pa.Chain[n] == pb.Chain[n] {
 		n++
 	}
@@ -86,7 +86,7 @@ func TestTokensAndBlocksAgree(t *testing.T) {
 	for range 200 {
 		var p Parser
 		var dst Prompt
-		p.Parse(&dst, chatPath, "", []byte(render{r}.body(converse(r))))
+		p.Parse(&dst, Input{Path: chatPath, Body: []byte(render{r}.body(converse(r)))})
 		if len(dst.Chain) != dst.Tokens/chain.BlockTokens && len(dst.Chain) != (dst.Tokens-1)/chain.BlockTokens {
 			t.Errorf("%d tokens in %d blocks", dst.Tokens, len(dst.Chain))
 		}
@@ -102,7 +102,7 @@ func TestDamagedBodiesDoNoHarm(t *testing.T) {
 		body := bytes.TrimSpace([]byte(render{r}.body(converse(r))))
 		for _, path := range []string{chatPath, completionsPath} {
 			for range 20 {
-				p.Parse(&dst, path, "", body[:r.IntN(len(body))])
+				p.Parse(&dst, Input{Path: path, Body: body[:r.IntN(len(body))]})
 				if dst.Reason != ReasonNotJSON && dst.Reason != ReasonEmpty {
 					t.Fatalf("a cut body is read: %v", dst.Reason)
 				}
@@ -110,7 +110,7 @@ func TestDamagedBodiesDoNoHarm(t *testing.T) {
 				for range 1 + r.IntN(4) {
 					damaged[r.IntN(len(damaged))] = "\"\\{}[],:\x00\xffu0n"[r.IntN(13)]
 				}
-				p.Parse(&dst, path, "", damaged)
+				p.Parse(&dst, Input{Path: path, Body: damaged})
 			}
 		}
 	}
@@ -126,13 +126,22 @@ func TestParserForgets(t *testing.T) {
 		if r.IntN(3) == 0 {
 			body = []byte(seeds[r.IntN(len(seeds))])
 		}
-		path := []string{chatPath, completionsPath, "/other"}[r.IntN(3)]
+		in := Input{Path: "/other", Body: body, Partial: r.IntN(2) == 0, Tools: map[string]ToolsPosition{"m": positions[r.IntN(4)]}}
+		if api := API(r.IntN(7)); api != APIOther {
+			in.Path = paths[api]
+			if r.IntN(2) == 0 {
+				in.Body = []byte(render{r}.of(api, converse(r)))
+			}
+		}
+		if in.Partial {
+			in.Body = in.Body[:r.IntN(len(in.Body)+1)]
+		}
 		var fresh Parser
 		var want Prompt
-		fresh.Parse(&want, path, "", body)
-		reused.Parse(&dst, path, "", body)
+		fresh.Parse(&want, in)
+		reused.Parse(&dst, in)
 		if !slices.Equal(want.Chain, dst.Chain) || want.Tokens != dst.Tokens || want.Model != dst.Model || want.Reason != dst.Reason || want.MaxTokens != dst.MaxTokens ||
-			want.Prompts != dst.Prompts || want.Answers != dst.Answers || want.Stream != dst.Stream {
+			want.Prompts != dst.Prompts || want.Answers != dst.Answers || want.Stream != dst.Stream || want.CacheKey != dst.CacheKey || want.Silent != dst.Silent {
 			t.Fatalf("a used Parser reads %+v, a new one %+v: %s", dst, want, body)
 		}
 	}
@@ -144,12 +153,18 @@ func TestParseAllocatesNothing(t *testing.T) {
 	for _, b := range benchBodies(16 << 10) {
 		bodies = append(bodies, b)
 	}
+	for _, s := range seeds[len(seeds)-12:] { // the other shapes, and bodies that are cut
+		bodies = append(bodies, []byte(s))
+	}
+	tools := map[string]ToolsPosition{"m": ToolsBeforeLastUser}
 	for _, body := range bodies {
 		var p Parser
 		var dst Prompt
-		for _, path := range []string{chatPath, "/a//v1/%63ompletions/?q", "/v1/other"} {
-			if n := testing.AllocsPerRun(20, func() { p.Parse(&dst, path, "identity", body) }); n != 0 {
-				t.Errorf("%s %.60s: %v allocations", path, body, n)
+		for _, path := range []string{chatPath, "/a//v1/%63ompletions/?q", "/v1/other", messagesPath, paths[APIResponses], paths[APIEmbeddings]} {
+			for _, partial := range []bool{false, true} {
+				if n := testing.AllocsPerRun(20, func() { p.Parse(&dst, Input{Path: path, Body: body, Partial: partial, Tools: tools}) }); n != 0 {
+					t.Errorf("%s %.60s: %v allocations", path, body, n)
+				}
 			}
 		}
 	}

@@ -5,52 +5,76 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
 )
 
-// stream builds the canonical stream of a chat.
+// said is a message: who says it, and its part of the canonical stream.
+type said struct {
+	role string
+	out  []byte
+}
+
+// stream builds the canonical stream of a chat, message by message.
 type stream struct {
-	out   []byte
+	all   []said
 	media int
+}
+
+func (s *stream) write(b ...byte) {
+	last := &s.all[len(s.all)-1]
+	last.out = append(last.out, b...)
+}
+
+// message begins one; role is nil where the body does not spell it.
+func (s *stream) message(role json.RawMessage, name string) {
+	if role != nil {
+		name = plainString(role)
+		s.all = append(s.all, said{name, append([]byte{0xFF, 'M'}, valueOf(role)...)})
+		return
+	}
+	s.all = append(s.all, said{name, append([]byte{0xFF, 'M'}, name...)})
 }
 
 func (s *stream) put(tag byte, raw json.RawMessage) {
 	if !null(raw) {
-		s.out = append(append(s.out, 0xFF, tag), valueOf(raw)...)
+		s.always(tag, raw)
 	}
 }
 
 func (s *stream) always(tag byte, raw json.RawMessage) {
-	s.out = append(append(s.out, 0xFF, tag), valueOf(raw)...)
+	s.write(append([]byte{0xFF, tag}, valueOf(raw)...)...)
 }
 
 func (s *stream) medium(raw json.RawMessage) {
 	if null(raw) {
 		return
 	}
-	s.out = append(s.out, 0xFF, 'V')
+	s.write(0xFF, 'V')
 	sum := binary.LittleEndian.AppendUint64(nil, xxhash.Sum64(tokens(raw)))
 	if s.media++; s.media > MaxMedia {
-		s.out = append(s.out, sum...)
+		s.write(sum...)
 		return
 	}
-	s.out = append(s.out, bytes.Repeat(sum, MediaTokens*4/8)...)
+	s.write(bytes.Repeat(sum, MediaTokens*4/8)...)
 }
 
-func (s *stream) part(raw json.RawMessage) {
+func (s *stream) part(text byte, raw json.RawMessage) {
 	if raw[0] != '{' {
-		s.put('X', raw)
+		s.put(text, raw)
 		return
 	}
 	m, known := object(raw), false
 	for _, k := range []string{"text", "refusal", "thinking"} {
 		_, ok := m[k]
 		known = known || ok
-		s.put('X', m[k])
+		s.put(text, m[k])
 	}
-	for _, k := range []string{"image_url", "image_embeds", "video_url", "audio_url", "audio_embeds", "input_audio", "file"} {
+	for _, k := range []string{
+		"image_url", "image_embeds", "video_url", "audio_url", "audio_embeds", "input_audio", "file", "file_data", "file_id", "file_url", "source",
+	} {
 		_, ok := m[k]
 		known = known || ok
 		s.medium(m[k])
@@ -62,19 +86,27 @@ func (s *stream) part(raw json.RawMessage) {
 	}
 }
 
-func (s *stream) message(m map[string]json.RawMessage) {
-	s.always('M', m["role"])
+func (s *stream) content(text byte, raw json.RawMessage) {
+	parts, ok := array(raw)
+	if !ok {
+		s.put(text, raw)
+	}
+	for _, part := range parts {
+		s.part(text, part)
+	}
+}
+
+func (s *stream) chat(m map[string]json.RawMessage) {
+	role := m["role"]
+	if role == nil {
+		role = json.RawMessage("null")
+	}
+	s.message(role, "")
+	s.content('X', m["content"])
 	s.put('N', m["name"])
 	s.put('I', m["tool_call_id"])
 	s.put('R', m["reasoning"])
 	s.put('R', m["reasoning_content"])
-	if parts, ok := array(m["content"]); ok {
-		for _, part := range parts {
-			s.part(part)
-		}
-	} else {
-		s.put('X', m["content"])
-	}
 	calls, ok := array(m["tool_calls"])
 	if !ok {
 		s.put('C', m["tool_calls"])
@@ -97,19 +129,67 @@ func (s *stream) message(m map[string]json.RawMessage) {
 	}
 }
 
-// chatOf is the stream of a chat; false if a message is no object.
-func chatOf(tools json.RawMessage, messages []json.RawMessage) ([]byte, bool) {
-	var s stream
-	if !null(tools) {
-		s.out = append(append(s.out, 0xFF, 'T'), tokens(tools)...)
-	}
-	for _, m := range messages {
-		if m[0] != '{' {
-			return nil, false
+// nothing reports whether a value is none, or an empty object or array.
+func nothing(raw json.RawMessage) bool {
+	return null(raw) || len(tokens(raw)) == 4 && (raw[0] == '{' || raw[0] == '[')
+}
+
+// ordered is the stream of a conversation with the tools in their place, one order for each position.
+func ordered(at ToolsPosition, tools []byte, all []said) (out []byte) {
+	where := 0
+	switch at {
+	case ToolsFirst:
+	case ToolsBeforeLastUser:
+		for where = len(all); where > 0 && all[where-1].role != "user"; where-- {
 		}
-		s.message(object(m))
+		if where--; where < 0 {
+			where = len(all)
+		}
+	default:
+		for where < len(all) && (all[where].role == "system" || all[where].role == "developer") {
+			where++
+		}
 	}
-	return s.out, true
+	for _, m := range slices.Insert(slices.Clone(all), where, said{"", tools}) {
+		out = append(out, m.out...)
+	}
+	return out
+}
+
+// conversationOf is the stream of a chat as an API has it, its tools as the API of the path has them; false if
+// a message is no object, and stored if one is kept by the server.
+func conversationOf(path, api API, at ToolsPosition, m map[string]json.RawMessage, messages []json.RawMessage) (out []byte, stored, ok bool) {
+	var s stream
+	var tools []byte
+	if !nothing(m["tools"]) {
+		tools = append([]byte{0xFF, 'T'}, tokens(m["tools"])...)
+	}
+	if path == APIMessages || path == APICount {
+		tools = anthropicTools(m["tools"])
+	}
+	switch api {
+	case APIMessages, APICount:
+		s.anthropicSystem(m["system"])
+	case APIResponses:
+		if v := m["instructions"]; !null(v) && string(v) != `""` {
+			s.message(nil, "system")
+			s.always('X', v)
+		}
+	}
+	for _, raw := range messages {
+		if raw[0] != '{' {
+			return nil, false, false
+		}
+		switch m := object(raw); api {
+		case APIMessages, APICount:
+			s.anthropic(m)
+		case APIResponses:
+			stored = s.item(raw, m) || stored
+		default:
+			s.chat(m)
+		}
+	}
+	return ordered(at, tools, s.all), stored, true
 }
 
 var digits = regexp.MustCompile(`^[0-9]+$`)

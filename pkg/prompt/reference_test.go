@@ -174,8 +174,9 @@ func limitOf(raw json.RawMessage) int {
 }
 
 // reference reads a body that is valid JSON.
-func reference(api API, body []byte) (w wanted) {
+func reference(api API, at ToolsPosition, body []byte) (w wanted) {
 	size := wanted{Prompt: Prompt{API: api, Prompts: 1, Answers: 1, Tokens: min(ceil4(len(body)), MaxSizeTokens)}}
+	size.Silent = api == APIEmbeddings || api == APICount
 	body = bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF"))
 	trimmed := bytes.TrimSpace(body)
 	if trimmed[0] != '{' && trimmed[0] != '[' {
@@ -190,57 +191,46 @@ func reference(api API, body []byte) (w wanted) {
 		return size
 	}
 	m := object(trimmed)
-	w = wanted{Prompt: Prompt{API: api, Model: plainString(m["model"]), Stream: string(m["stream"]) == "true", MaxTokens: limitOf(m["max_tokens"])}}
-	if v := limitOf(m["max_completion_tokens"]); v > 0 {
-		w.MaxTokens = v
-	}
-	w.Prompts, w.Answers = 1, limitOf(m["n"])
-	if api == APICompletions && limitOf(m["best_of"]) > w.Answers {
-		w.Answers = limitOf(m["best_of"])
-	}
-	w.Answers = min(max(w.Answers, 1), 128)
-	size.Reason, size.Model, size.Stream, size.MaxTokens, size.Answers = ReasonShape, w.Model, w.Stream, w.MaxTokens, w.Answers
-	salt := plainString(m["cache_salt"])
-	if len(w.Model) > MaxNameBytes || len(salt) > MaxNameBytes {
-		size.Model = ""
+	size.answers(m)
+	size.Reason = ReasonShape
+	salt, model, key := plainString(m["cache_salt"]), plainString(m["model"]), plainString(m["prompt_cache_key"])
+	if len(model) > MaxNameBytes || len(salt) > MaxNameBytes {
 		return size
 	}
-	messages, chat := array(m["messages"])
-	prompt := m["prompt"]
-	completion := len(prompt) > 0 && (prompt[0] == '"' || prompt[0] == '[')
-	w.seed = chain.Seed(w.Model, salt)
-	switch {
-	case chat && (api == APIChat || !completion):
-		var ok bool
-		if w.stream, ok = chatOf(m["tools"], messages); !ok {
-			return size
-		}
-		w.Tokens = ceil4(len(w.stream))
-	case completion:
-		items := []json.RawMessage{prompt}
-		if list, ok := array(prompt); ok && (len(list) == 0 || list[0][0] == '"' || list[0][0] == '[') {
-			items = list
-			w.Prompts = min(max(len(list), 1), 1024)
-		}
-		for i, it := range items {
-			out, ids, ok := itemOf(it)
-			if !ok {
-				return size
-			}
-			if i == 0 && ids {
-				w.seed = chain.Seed(w.Model, salt, "ids")
-			}
-			if i == 0 {
-				w.stream = out
-			}
-			w.Tokens += ceil4(len(out))
-		}
-	default:
+	size.Model = model
+	if len(key) <= MaxNameBytes {
+		size.CacheKey = key
+	}
+	w = size
+	w.Reason, w.Tokens, w.seed = ReasonNone, 0, chain.Seed(model, salt)
+	if w.Reason = w.prompt(m, at, salt); w.Reason != ReasonNone {
+		size.Reason = w.Reason
 		return size
 	}
 	w.Tokens = max(1, w.Tokens)
 	w.Chain = chainOf(w.seed, w.stream)
 	return w
+}
+
+// answers reads what bounds the answers.
+func (w *wanted) answers(m map[string]json.RawMessage) {
+	w.Stream = string(m["stream"]) == "true"
+	for _, k := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
+		if v := limitOf(m[k]); v > 0 {
+			w.MaxTokens = v
+		}
+	}
+	w.Answers = limitOf(m["n"])
+	if w.API == APICompletions && limitOf(m["best_of"]) > w.Answers {
+		w.Answers = limitOf(m["best_of"])
+	}
+	w.Answers = min(max(w.Answers, 1), 128)
+	if w.API != APIChat && w.API != APICompletions {
+		w.Answers = 1
+	}
+	if w.Silent {
+		w.Answers = 1
+	}
 }
 
 // chainOf chains a stream's full blocks.

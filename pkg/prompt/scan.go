@@ -11,15 +11,19 @@ import (
 type span struct{ start, end int }
 
 // scanner walks JSON text without recursion or memory of its own. A failure is sticky: it sets reason and
-// moves to the end, where every further step fails at once.
+// moves to the end, where every further step fails at once. The end of a partial text is none: all that is
+// open there is left without what is missing (cut.go).
 type scanner struct {
-	b      []byte
-	i      int
-	depth  int // containers open
-	reason Reason
+	b       []byte
+	i       int
+	depth   int // containers open
+	reason  Reason
+	partial bool // b may be cut
+	cut     bool // and was, inside its outermost value
+	begun   span // of a value that was cut inside a string: its beginning, as if a quote stood behind
 }
 
-func (s *scanner) reset(b []byte) { *s = scanner{b: b} }
+func (s *scanner) reset(b []byte, partial bool) { *s = scanner{b: b, partial: partial} }
 
 func (s *scanner) fail(r Reason) {
 	if s.reason == ReasonNone {
@@ -52,6 +56,10 @@ func (s *scanner) enter() {
 // otherwise it leaves the container.
 func (s *scanner) more(end byte, n int) bool {
 	c := s.peek()
+	if c == 0 {
+		s.end()
+		return false
+	}
 	if c == end && s.reason == ReasonNone {
 		s.i++
 		s.depth--
@@ -66,9 +74,9 @@ func (s *scanner) more(end byte, n int) bool {
 		c = s.peek()
 	}
 	if c == 0 {
-		s.fail(ReasonNotJSON)
+		s.end()
 	}
-	return s.reason == ReasonNone
+	return s.i < len(s.b)
 }
 
 // key reads a member's name and its colon. A name with escapes means the same: it is decoded into scratch, and
@@ -79,7 +87,12 @@ func (s *scanner) key(scratch []byte) []byte {
 		return nil
 	}
 	raw := s.of(s.str())
-	if s.peek() != ':' {
+	switch s.peek() {
+	case ':':
+	case 0:
+		s.end()
+		return nil
+	default:
 		s.fail(ReasonNotJSON)
 		return nil
 	}
@@ -131,11 +144,12 @@ func (s *scanner) str() span {
 			return span{start, end}
 		}
 	}
-	s.fail(ReasonNotJSON)
+	s.i = len(s.b)
+	s.end()
 	return span{}
 }
 
-// value skips one JSON value of any kind and returns where it stands.
+// value skips one JSON value of any kind and returns where it stands; nowhere if it is cut.
 func (s *scanner) value() span {
 	s.peek()
 	start := s.i
@@ -169,10 +183,13 @@ func (s *scanner) value() span {
 			s.i++
 		}
 		if open == 0 && s.reason == ReasonNone {
+			if s.partial && s.i == len(s.b) {
+				return s.last(start)
+			}
 			return span{start, s.i}
 		}
 	}
-	s.fail(ReasonNotJSON)
+	s.end()
 	return span{}
 }
 

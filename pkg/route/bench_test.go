@@ -20,9 +20,9 @@ func bodies(bytes int) []*Request {
 
 // BenchmarkRoute is a request from its body to its pick, and its end, with the caches warm.
 func BenchmarkRoute(b *testing.B) {
-	for _, size := range []int{1 << 10, 128 << 10} {
-		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
-			r, all := newRouter(8, Default()), bodies(size)
+	for _, c := range []struct{ bytes, replicas int }{{1 << 10, 8}, {128 << 10, 8}, {1 << 10, 200}, {8 << 10, 200}, {128 << 10, 200}} {
+		b.Run(fmt.Sprintf("%dKiB/replicas=%d", c.bytes>>10, c.replicas), func(b *testing.B) {
+			r, all := newRouter(c.replicas, Default()), bodies(c.bytes)
 			i, now := 0, time.Now()
 			b.ReportAllocs()
 			for b.Loop() {

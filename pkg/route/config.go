@@ -3,10 +3,13 @@ package route
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weirproxy/weir/pkg/classify"
 	"github.com/weirproxy/weir/pkg/pick"
+	"github.com/weirproxy/weir/pkg/prompt"
 )
 
 // Config is what the spine is told, beside the pool.
@@ -24,6 +27,9 @@ type Config struct {
 	Rule string `yaml:"rule"`
 	// Classes are the priority classes, the most urgent first. The first is the default.
 	Classes []classify.Class `yaml:"classes"`
+	// ToolsPosition is where the chat templates of models put the tools, by the name that requests give the model:
+	// first, after_system, which those not named here have, or before_last_user.
+	ToolsPosition map[string]prompt.ToolsPosition `yaml:"tools_position"`
 	// MaxHold bounds the wait of every class, up to an hour. Envoy's max_message_timeout and
 	// stream_idle_timeout must be longer.
 	MaxHold time.Duration `yaml:"max_hold"`
@@ -40,6 +46,11 @@ func Default() Config {
 // Validate returns every fault of c, joined; each begins with its key and a colon.
 func (c Config) Validate() error {
 	errs := []error{c.Pick.Validate(), c.validateIntent(), classify.Validate(c.Classes)}
+	for _, model := range slices.Sorted(maps.Keys(c.ToolsPosition)) {
+		if err := c.ToolsPosition[model].Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("tools_position.%s: %w", model, err))
+		}
+	}
 	if c.MaxHold <= 0 || c.MaxHold > time.Hour {
 		errs = append(errs, fmt.Errorf("max_hold: %v is not between 0 and 1h", c.MaxHold))
 	}

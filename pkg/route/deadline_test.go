@@ -13,7 +13,7 @@ func TestDeadline(t *testing.T) {
 	long := ask(1, 20_000) // 5.56 s times 0.1 s per token of slack
 	own := func(r *Router, q *Request) time.Duration {
 		var p prompt.Prompt
-		new(prompt.Parser).Parse(&p, q.Path, q.Encoding, q.Body)
+		new(prompt.Parser).Parse(&p, prompt.Input{Path: q.Path, Body: q.Body})
 		return time.Duration(10 * float64(p.Tokens) * 27.8e-6 * 1e9)
 	}
 	for _, c := range []struct {

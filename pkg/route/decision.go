@@ -27,6 +27,8 @@ const (
 	Full                      // refused: its class was full
 	Stopped                   // refused: weir stopped while it was held
 	TooLarge                  // refused: the body passed the limit
+	NoMemory                  // refused: the bodies that weir keeps have taken what they may
+	Tunnel                    // refused: an upgrade or CONNECT where Envoy waits for the end of its body
 	NoReplica                 // refused: the pool has no replica
 	NoPool                    // passed on without a pick: weir does not know the cluster
 	Failed                    // a fault of weir's own
@@ -34,7 +36,7 @@ const (
 )
 
 var outcomeNames = [outcomes]string{
-	"none", "answered", "unanswered", "left_held", "cut_held", "left_body", "late", "shed", "full", "stopped", "too_large", "no_replica", "no_pool", "failed",
+	"none", "answered", "unanswered", "left_held", "cut_held", "left_body", "late", "shed", "full", "stopped", "too_large", "no_memory", "tunnel", "no_replica", "no_pool", "failed",
 }
 
 // String returns the outcome's label.
@@ -98,7 +100,7 @@ type Decision struct {
 	Wait    time.Duration // at the gate
 	Queued  int           // requests held in the pool right after this one came, itself included
 	Due     bool          // Release is due right after this one came
-	Retry   time.Duration // of Refused by Late, Shed, Full or Stopped: when to come back
+	Retry   time.Duration // of Refused by Late, Shed, Full, Stopped or NoMemory: when to come back
 	Status  int           // HTTP status of the answer; 0: none was seen
 	Served  Served        // which replica answered
 	Events  bool          // it answers with an event stream, whose headers come before any work

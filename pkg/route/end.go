@@ -67,9 +67,10 @@ func (d *Decision) overdue(now time.Time) bool {
 func (d *Decision) answered(end Outcome) bool { return end == Answered && d.Status < 300 }
 
 // worked reports whether the request's end is a sign that its replica works. The headers of an event stream come
-// before any work, and its end may be the client's: they are a sign only while no token counter tells better.
+// before any work, and its end may be the client's: they are a sign only while no token counter tells better. What is
+// answered without the engine is none.
 func (d *Decision) worked(now time.Time, end Outcome) bool {
-	return d.answered(end) && !(d.Events && d.lease.Replica.Counted(now))
+	return d.answered(end) && !d.query.Aside && !(d.Events && d.lease.Replica.Counted(now))
 }
 
 // computed is how many of the prompt's blocks the replica has computed as the request ends: all of an answer that came with

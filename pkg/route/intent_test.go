@@ -37,7 +37,7 @@ func TestIntentIsAClosedGrammar(t *testing.T) {
 		{func(c *Config) { c.Queue = "priority_classes+deadlines" }, `queue: "priority_classes+deadlines" is none of priority_classes + deadlines, priority_classes, fifo, none`},
 		{func(c *Config) { c.Rule = "" }, `rule: "" is none of keep each replica just below its knee, none`},
 		{func(c *Config) { c.Pick.BalanceOn = "tokens" }, `balance_on: "tokens" is none of pending_tokens, requests, none`},
-		{func(c *Config) { c.Pick.Affinity = "prefix" }, `affinity: "prefix" is none of consistent_hash(prompt_prefix), consistent_hash(header:NAME), none`},
+		{func(c *Config) { c.Pick.Affinity = "prefix" }, `affinity: "prefix" is none of consistent_hash(prompt_prefix), consistent_hash(header:NAME), consistent_hash(prompt_cache_key), none`},
 	} {
 		got := ""
 		if err := intent(c.change).Validate(); err != nil {

@@ -26,14 +26,16 @@ import (
 
 // Request is what the edge knows of a request when its body is complete.
 type Request struct {
-	Path     string // of the HTTP request, with its query string
-	Encoding string // content-encoding
-	Class    classify.Input
-	Flow     string // whose request it is, from a source that the operator trusts; empty: nobody's
-	Session  string // the value of AffinityHeader; empty: none
-	Body     []byte // read during Route only
+	Path    string // of the HTTP request, with its query string
+	Class   classify.Input
+	Flow    string // whose request it is, from a source that the operator trusts; empty: nobody's
+	Session string // the value of AffinityHeader; empty: none
+	Body    []byte // read during Route only, without any content-encoding
+	Size    int64  // as of prompt.Input, and the next two
+	Partial bool
+	Unread  prompt.Reason
 
-	// Parsed is what the body was read to already, by a simulation that has no text: Path, Encoding and Body are not
+	// Parsed is what the body was read to already, by a simulation that has no text: Path and Body are not
 	// looked at then. nil: Body is read.
 	Parsed *prompt.Prompt
 
@@ -80,7 +82,7 @@ func (r *Router) Route(now time.Time, q *Request) *Decision {
 	}()
 	r.parse(d, q)
 	d.measure(r.pool)
-	for state := gate.Offered; state == gate.Offered; { // again if the policy was swapped meanwhile
+	for state := gate.Offered; state == gate.Offered; { // again if the policy was swapped meanwhile; the body stays read by the old tools_position
 		d.classify(now, r, q)
 		if len(r.pool.Replicas) == 0 {
 			d.Outcome, d.State = NoReplica, Refused
@@ -131,8 +133,9 @@ func (r *Router) parse(d *Decision, q *Request) {
 		return
 	}
 	p := r.parsers.Get().(*prompt.Parser)
-	d.Prompt.Chain = make(chain.Chain, 0, len(q.Body)/chain.BlockBytes) // at once, not by doubling
-	p.Parse(&d.Prompt, q.Path, q.Encoding, q.Body)
+	p.Parse(&d.Prompt, prompt.Input{
+		Path: q.Path, Body: q.Body, Size: q.Size, Partial: q.Partial, Unread: q.Unread, Tools: r.policy.Load().ToolsPosition,
+	})
 	r.parsers.Put(p)
 }
 
@@ -164,11 +167,18 @@ func (r *Router) locate(now time.Time, d *Decision, session string) {
 	if d.Prompt.MaxTokens > 0 {
 		out = min(out, float64(d.Prompt.MaxTokens))
 	}
+	if d.Prompt.Silent {
+		out = 0
+	}
 	prompts := float64(max(d.Prompt.Prompts, 1))
 	answers := prompts * float64(max(d.Prompt.Answers, 1))
 	d.query = pick.Query{
 		Chain: d.Prompt.Chain, Prompt: float64(d.Prompt.Tokens), Output: answers * out, Prompts: prompts, Answers: answers, Home: -1,
 		Rule: d.policy.rule, Block: d.block, Text: d.text, Plain: d.plain,
+	}
+	if d.aside() { // its engine computes and caches nothing
+		d.Prompt.Chain = nil
+		d.query = pick.Query{Prompts: prompts, Answers: answers, Home: -1, Rule: d.policy.rule, Block: d.block, Aside: true}
 	}
 	d.ticket.Tokens = d.query.Prompt + d.query.Output
 	key, ok := r.key(d, session)
@@ -180,6 +190,12 @@ func (r *Router) locate(now time.Time, d *Decision, session string) {
 	d.query.Key = key
 	d.query.Discount = r.homeDiscount(now, d)
 	d.query.Lookup(r.pool)
+}
+
+// aside reports whether a replica answers without its engine: what counts tokens, and what has no body.
+func (d *Decision) aside() bool {
+	p := &d.Prompt
+	return p.API == prompt.APICount || p.Reason == prompt.ReasonEmpty || p.Silent && p.Tokens == 0
 }
 
 // homeDiscount is what of the tokens that it has not seen a request is not charged at its home, as they may be cached there:
@@ -199,6 +215,8 @@ func (r *Router) key(d *Decision, session string) (key uint64, ok bool) {
 	switch d.policy.Pick.Affinity {
 	case pick.PromptPrefix:
 		return r.pool.Popular.Key(d.Prompt.Chain, len(r.pool.Replicas))
+	case pick.CacheKey:
+		session = d.Prompt.CacheKey
 	case pick.None:
 		return 0, false
 	}

@@ -214,7 +214,7 @@ func TestUnreadableIsRoutedByLoad(t *testing.T) {
 		{Path: "/v1/embeddings", Body: []byte(words(1, 500))},
 		{Path: "/v1/chat/completions", Body: []byte(`{"messages":[{"role":"user","content":"` + words(1, 500))},
 		{Path: "", Body: nil},
-		{Path: "/v1/chat/completions", Encoding: "gzip", Body: []byte(words(1, 500))},
+		{Path: "/v1/chat/completions", Unread: prompt.ReasonEncoding, Body: []byte(words(1, 500))},
 	} {
 		d := r.Route(at(0), q)
 		if d.State != Picked || len(d.Prompt.Chain) != 0 || d.Prompt.Reason == prompt.ReasonNone {

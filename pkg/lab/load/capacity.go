@@ -61,7 +61,7 @@ func Capacity(p step.Profile, n int, arrivals []Arrival) (float64, error) {
 func Sequence(a *Arrival) (*step.Seq, error) {
 	var parser prompt.Parser
 	var p prompt.Prompt
-	parser.Parse(&p, a.Path, "", a.Body)
+	parser.Parse(&p, prompt.Input{Path: a.Path, Body: a.Body})
 	if p.Reason != prompt.ReasonNone || p.MaxTokens == 0 {
 		return nil, errors.New("load: an arrival without a prompt or without max_tokens")
 	}

@@ -20,7 +20,7 @@ func parsed(t *testing.T, a *Arrival) prompt.Prompt {
 	t.Helper()
 	var parser prompt.Parser
 	var p prompt.Prompt
-	if parser.Parse(&p, a.Path, "", a.Body); p.Reason != prompt.ReasonNone || !p.Stream || p.Model != "m" {
+	if parser.Parse(&p, prompt.Input{Path: a.Path, Body: a.Body}); p.Reason != prompt.ReasonNone || !p.Stream || p.Model != "m" {
 		t.Fatalf("%s: %+v", a.Kind, p)
 	}
 	return p

@@ -56,7 +56,8 @@ func (c *content) addPart(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &part); err != nil {
 		return err
 	}
-	if part.Type == "text" || part.Type == "" {
+	switch part.Type {
+	case "text", "input_text", "output_text", "":
 		if part.Text != nil {
 			*c = append(*c, *part.Text...)
 		}
@@ -107,12 +108,12 @@ func pad(text []byte) []byte {
 	return text
 }
 
-// promptTexts reads the prompt of a completion in its four forms. Token ids become four bytes each. The
-// error is an *apiError.
-func promptTexts(raw json.RawMessage) ([][]byte, error) {
+// promptTexts reads the prompts in a field of a body in their four forms. Token ids become four bytes each. The error is
+// an *apiError.
+func promptTexts(raw json.RawMessage, field string) ([][]byte, error) {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
-		return checkPrompts([][]byte{pad([]byte(one))})
+		return checkPrompts([][]byte{pad([]byte(one))}, field)
 	}
 	var many []string
 	if json.Unmarshal(raw, &many) == nil {
@@ -120,11 +121,11 @@ func promptTexts(raw json.RawMessage) ([][]byte, error) {
 		for i, s := range many {
 			texts[i] = pad([]byte(s))
 		}
-		return checkPrompts(texts)
+		return checkPrompts(texts, field)
 	}
 	var ids []uint32
 	if json.Unmarshal(raw, &ids) == nil {
-		return checkPrompts([][]byte{idText(ids)})
+		return checkPrompts([][]byte{idText(ids)}, field)
 	}
 	var lists [][]uint32
 	if json.Unmarshal(raw, &lists) == nil {
@@ -132,10 +133,10 @@ func promptTexts(raw json.RawMessage) ([][]byte, error) {
 		for i, l := range lists {
 			texts[i] = idText(l)
 		}
-		return checkPrompts(texts)
+		return checkPrompts(texts, field)
 	}
 	return nil, &apiError{http.StatusBadRequest,
-		"prompt must be a string, a list of strings, a list of token ids or a list of such lists", typeBadRequest, "prompt"}
+		field + " must be a string, a list of strings, a list of token ids or a list of such lists", typeBadRequest, field}
 }
 
 func idText(ids []uint32) []byte {
@@ -146,13 +147,13 @@ func idText(ids []uint32) []byte {
 	return text
 }
 
-func checkPrompts(texts [][]byte) ([][]byte, error) {
+func checkPrompts(texts [][]byte, field string) ([][]byte, error) {
 	if len(texts) == 0 || len(texts) > maxChoices {
-		return nil, &apiError{http.StatusBadRequest, fmt.Sprintf("prompt holds %d prompts, not 1 to %d", len(texts), maxChoices), typeBadRequest, "prompt"}
+		return nil, &apiError{http.StatusBadRequest, fmt.Sprintf("%s holds %d prompts, not 1 to %d", field, len(texts), maxChoices), typeBadRequest, field}
 	}
 	for i, t := range texts {
 		if len(t) == 0 {
-			return nil, &apiError{http.StatusBadRequest, fmt.Sprintf("prompt %d is empty", i), typeBadRequest, "prompt"}
+			return nil, &apiError{http.StatusBadRequest, fmt.Sprintf("%s %d is empty", field, i), typeBadRequest, field}
 		}
 	}
 	return texts, nil

@@ -11,12 +11,14 @@ import (
 // maxChoices bounds n times the prompts of one request, so that a small body cannot make endless work.
 const maxChoices = 1024
 
-// request is what the server reads of a completion or chat body; it ignores all else, as sampling has no
-// effect on filler.
+// request is what the server reads of a completion or chat body, and what it makes of those of other APIs; it ignores
+// all else, as sampling has no effect on filler.
 type request struct {
 	Model               string          `json:"model"`
 	Messages            []message       `json:"messages"`
 	Prompt              json.RawMessage `json:"prompt"`
+	Input               json.RawMessage `json:"input"` // of embeddings: their Prompt
+	Encoding            string          `json:"encoding_format"`
 	Tools               json.RawMessage `json:"tools"`
 	CacheSalt           string          `json:"cache_salt"`
 	MaxTokens           *int            `json:"max_tokens"`
@@ -35,29 +37,35 @@ type message struct {
 }
 
 // parse reads a body and checks what vLLM would check. The error is an *apiError.
-func (s *Server) parse(body []byte, chat bool) (*request, error) {
-	var r request
-	if err := json.Unmarshal(body, &r); err != nil {
+func (s *Server) parse(body []byte, k kind) (*request, error) {
+	r, err := k.read(body)
+	var refused *apiError
+	if errors.As(err, &refused) {
+		return nil, err
+	}
+	if err != nil {
 		return nil, syntaxError(err)
 	}
 	if r.Model != "" && r.Model != s.cfg.Model {
 		return nil, &apiError{http.StatusNotFound,
 			fmt.Sprintf("The model `%s` does not exist. Valid aliases: %s.", r.Model, s.cfg.Model), "NotFoundError", "model"}
 	}
-	field, missing := "messages", len(r.Messages) == 0
-	if !chat {
-		field, missing = "prompt", isNull(r.Prompt)
+	field, missing := k.field(), len(r.Messages) == 0
+	if k.texts() {
+		missing = isNull(r.Prompt)
+	} else if k == messages && r.MaxTokens == nil {
+		field, missing = "max_tokens", true
 	}
 	if missing {
 		return nil, &apiError{http.StatusBadRequest,
 			fmt.Sprintf("1 validation error:\n  {'type': 'missing', 'loc': 'body.%s', 'msg': 'Field required'}", field), "Bad Request", "body." + field}
 	}
-	return &r, r.checkNumbers(chat)
+	return r, r.checkNumbers(k)
 }
 
 // checkNumbers completes and checks the numbers that shape the answer. The error is an *apiError.
-func (r *request) checkNumbers(chat bool) error {
-	if r.MaxCompletionTokens == nil || !chat {
+func (r *request) checkNumbers(k kind) error {
+	if r.MaxCompletionTokens == nil || k != chat {
 		r.MaxCompletionTokens = r.MaxTokens
 	}
 	if m := r.MaxCompletionTokens; m != nil && *m < 1 {

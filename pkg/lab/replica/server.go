@@ -126,9 +126,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/v1/models":
 		s.serveModels(w)
 	case "/v1/chat/completions":
-		s.generate(w, r, true)
+		s.generate(w, r, chat)
 	case "/v1/completions":
-		s.generate(w, r, false)
+		s.generate(w, r, completions)
+	case "/v1/messages":
+		s.generate(w, r, messages)
+	case "/v1/messages/count_tokens":
+		s.generate(w, r, countTokens)
+	case "/v1/responses":
+		s.generate(w, r, responses)
+	case "/v1/embeddings":
+		s.generate(w, r, embeddings)
 	default:
 		s.serveEcho(w, r)
 	}

@@ -217,7 +217,7 @@ func TestManyStreams(t *testing.T) {
 func TestBytesAreEchoed(t *testing.T) {
 	url, _ := start(t, nil)
 	rng := rand.NewChaCha8([32]byte{})
-	for _, path := range []string{"/v1/embeddings", "/v1/audio/transcriptions", "/", "//v1/x%20y?a=b", "/v1/chat/completions"} {
+	for _, path := range []string{"/rerank", "/v1/audio/transcriptions", "/", "//v1/x%20y?a=b", "/v1/chat/completions"} {
 		for _, n := range []int{0, 1, 64 << 10, 10 << 20} {
 			body := make([]byte, n)
 			rng.Read(body)

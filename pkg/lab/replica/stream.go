@@ -11,12 +11,13 @@ const fingerprint = "vllm-0.32.0-sim"
 
 // stream answers with server-sent events. The headers go out at once, long before the first token, as
 // vLLM's do. The events are put together by hand: a stream has thousands, and only filler goes into them.
-func (j *job) stream(w http.ResponseWriter, r *http.Request) {
+func (j *job) stream(w http.ResponseWriter, r *http.Request, f form) {
 	h := w.Header()
 	h.Set("content-type", "text/event-stream; charset=utf-8")
 	rc := http.NewResponseController(w)
+	buf := f.open(nil)
+	w.Write(buf)
 	rc.Flush() // a failed write or flush means that the client left; wait sees that
-	var buf []byte
 	sent := make([]int, len(j.seqs))
 	for open := len(j.seqs); open > 0; {
 		j.wait(r)
@@ -26,17 +27,17 @@ func (j *job) stream(w http.ResponseWriter, r *http.Request) {
 			if n == sent[i] {
 				continue
 			}
-			if sent[i] == 0 && j.chat {
-				buf = j.role(buf, i)
+			if sent[i] == 0 {
+				buf = f.first(buf, i)
 			}
-			buf = j.chunk(buf, i, sent[i], n)
+			buf = f.chunk(buf, i, sent[i], n)
 			sent[i] = n
 			if n == s.Output {
 				open--
 			}
 		}
 		if open == 0 {
-			buf = j.end(buf)
+			buf = f.end(buf)
 		}
 		if len(buf) > 0 {
 			w.Write(buf)
@@ -49,7 +50,7 @@ func (j *job) stream(w http.ResponseWriter, r *http.Request) {
 func (j *job) head(buf []byte) []byte {
 	buf = append(buf, `data: {"id":"`...)
 	buf = append(buf, j.id...)
-	if j.chat {
+	if j.kind == chat {
 		buf = append(buf, `","object":"chat.completion.chunk","created":`...)
 	} else {
 		buf = append(buf, `","object":"text_completion","created":`...)
@@ -60,7 +61,13 @@ func (j *job) head(buf []byte) []byte {
 	return append(buf, `,"choices":[`...)
 }
 
-func (j *job) role(buf []byte, i int) []byte {
+func (j *job) open(buf []byte) []byte { return buf }
+
+// first gives the role, which only a chat has.
+func (j *job) first(buf []byte, i int) []byte {
+	if j.kind != chat {
+		return buf
+	}
 	buf = append(j.head(buf), `{"index":`...)
 	buf = strconv.AppendInt(buf, int64(i), 10)
 	return append(buf, `,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}`+"\n\n"...)
@@ -70,7 +77,7 @@ func (j *job) role(buf []byte, i int) []byte {
 func (j *job) chunk(buf []byte, i, from, to int) []byte {
 	buf = append(j.head(buf), `{"index":`...)
 	buf = strconv.AppendInt(buf, int64(i), 10)
-	if j.chat {
+	if j.kind == chat {
 		buf = append(buf, `,"delta":{"content":"`...)
 		buf = append(answer(buf, from, to), `"},"logprobs":null,"finish_reason":`...)
 	} else {
@@ -84,7 +91,7 @@ func (j *job) chunk(buf []byte, i, from, to int) []byte {
 		buf = append(buf, j.seqs[i].reason...)
 		buf = append(buf, '"')
 	}
-	if !j.chat {
+	if j.kind != chat {
 		return append(buf, `,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}`+"\n\n"...)
 	}
 	if to == j.seqs[i].Output {

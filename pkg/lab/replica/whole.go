@@ -6,28 +6,32 @@ import (
 )
 
 // whole answers in one piece once every sequence is over; headers come with it, as vLLM's do.
-func (j *job) whole(w http.ResponseWriter, r *http.Request) {
+func (j *job) whole(w http.ResponseWriter, r *http.Request, f form) {
 	for _, s := range j.seqs {
 		for s.tokens.Load() < int64(s.Output) {
 			j.wait(r)
 		}
 	}
+	writeJSON(w, http.StatusOK, f.answer())
+}
+
+func (j *job) answer() any {
 	out := completion{ID: j.id, Object: "text_completion", Created: j.created, Model: json.RawMessage(j.model),
 		Fingerprint: fingerprint, Usage: j.usage()}
-	if j.chat {
+	if j.kind == chat {
 		out.Object = "chat.completion"
 	}
 	for i, s := range j.seqs {
 		text := string(answer(nil, 0, s.Output))
 		c := choice{Index: i, FinishReason: s.reason}
-		if j.chat {
+		if j.kind == chat {
 			c.Message = &reply{Role: "assistant", Content: text, ToolCalls: []struct{}{}}
 		} else {
 			c.Text = &text
 		}
 		out.Choices = append(out.Choices, c)
 	}
-	writeJSON(w, http.StatusOK, out)
+	return out
 }
 
 // completion is the answer to both kinds of request; a choice has Message or Text.

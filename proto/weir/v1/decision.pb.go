@@ -33,7 +33,7 @@ type Decision struct {
 	Pool string `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
 	// The priority class by its configured name.
 	Class string `protobuf:"bytes,2,opt,name=class,proto3" json:"class,omitempty"`
-	// "picked", "late", "shed", "full", "stopped", "too_large", "no_replica", "no_pool": what weir decided. How the request ended
+	// "picked", "late", "shed", "full", "stopped", "too_large", "no_memory", "tunnel", "no_replica", "no_pool": what weir decided. How the request ended
 	// afterwards is in weir_requests_total only, as Envoy's own log knows it better.
 	Decision string `protobuf:"bytes,3,opt,name=decision,proto3" json:"decision,omitempty"`
 	// The replica that weir picked, ip:port. Empty: none.
@@ -44,7 +44,7 @@ type Decision struct {
 	WaitMs float64 `protobuf:"fixed64,6,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
 	// Requests held in the pool when this one came, itself included if it was held.
 	QueueDepth float64 `protobuf:"fixed64,7,opt,name=queue_depth,json=queueDepth,proto3" json:"queue_depth,omitempty"`
-	// What the body was read as: "chat", "completions", "other".
+	// What the body was read as: "chat", "completions", "responses", "messages", "count_tokens", "embeddings", "other".
 	Api string `protobuf:"bytes,8,opt,name=api,proto3" json:"api,omitempty"`
 	// Why it was read by its size only. Empty: it was read.
 	Reason string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
