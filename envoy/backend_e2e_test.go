@@ -23,7 +23,7 @@ type seen struct {
 }
 
 // backend is a replica that answers 200. The query asks for a streamed answer (events=N, every=DURATION; hold), for a
-// status (status=N), or for a time that the answer takes, one after the other (busy=DURATION).
+// status (status=N), for a refusal of chunks (length=must), or for a time that the answer takes, one after the other (busy=DURATION).
 type backend struct {
 	*httptest.Server
 	busy sync.Mutex    // held by the one that is served, if it asks for a time
@@ -50,6 +50,10 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	if r.Header.Get("upgrade") != "" {
+		b.tunnel(w)
+		return
+	}
 	h := sha256.New()
 	n, err := io.Copy(h, r.Body)
 	if err != nil {
@@ -63,8 +67,24 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.answer(w, r)
 }
 
+// tunnel takes an upgrade, and reads until the client leaves.
+func (b *backend) tunnel(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer conn.Close()
+	io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+	io.Copy(io.Discard, conn)
+}
+
 func (b *backend) answer(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
+	if q.Get("length") == "must" && r.ContentLength < 0 {
+		w.WriteHeader(http.StatusLengthRequired)
+		return
+	}
 	if status, err := strconv.Atoi(q.Get("status")); err == nil {
 		w.WriteHeader(status)
 		return

@@ -20,6 +20,18 @@ const (
 	Streamed Mode = "streamed" // FULL_DUPLEX_STREAMED
 )
 
+// The modes in which weir sees less; docs/modes.md tells what comes of it.
+const (
+	Partial       Mode = "partial" // BUFFERED_PARTIAL
+	None          Mode = "none"
+	PlainStreamed Mode = "plain-streamed" // STREAMED
+)
+
+// Name returns Envoy's name for the mode, such as BUFFERED; empty if there is no such mode.
+func (m Mode) Name() string {
+	return map[Mode]string{Buffered: "BUFFERED", Streamed: "FULL_DUPLEX_STREAMED", Partial: "BUFFERED_PARTIAL", None: "NONE", PlainStreamed: "STREAMED"}[m]
+}
+
 // Params says where a configuration departs from bootstrap.yaml. A zero field keeps what the file says.
 type Params struct {
 	Front, Plain, Admin, WeirAdmin int      // ports: through weir, without weir, Envoy's admin, weir's admin
@@ -110,6 +122,10 @@ func (e *editor) mode(m Mode) {
 		e.replace("# request_body_mode: FULL_DUPLEX_STREAMED", "request_body_mode: FULL_DUPLEX_STREAMED", 1)
 		e.replace("# request_trailer_mode: SEND ", "request_trailer_mode: SEND ", 1)
 	default:
-		e.err = fmt.Errorf("bootstrap: mode %q is neither %s nor %s", m, Buffered, Streamed)
+		if m.Name() == "" {
+			e.err = fmt.Errorf("bootstrap: there is no mode %q", m)
+			return
+		}
+		e.replace("request_body_mode: BUFFERED\n", "request_body_mode: "+m.Name()+"\n", 1)
 	}
 }

@@ -130,6 +130,7 @@ var misled = []struct {
 	{rules: []string{"body-mode"}, edits: []string{" request_body_mode: BUFFERED", " request_body_mode: STREAMED"}, show: promptIsUnread},
 	{rules: []string{"body-mode"}, edits: []string{" request_body_mode: BUFFERED", " #"}, show: promptIsUnread},
 	{rules: []string{"body-partial"}, edits: []string{" request_body_mode: BUFFERED", " request_body_mode: BUFFERED_PARTIAL", listenerAt, "    per_connection_buffer_limit_bytes: 65536 #", atLimit, "              request_body_buffer_limit: 65536 #"}, show: promptIsCut},
+	{rules: []string{"proxy-continue"}, edits: []string{"          stat_prefix: front\n", "          stat_prefix: front\n          proxy_100_continue: true\n"}, show: nobodyContinues},
 	{rules: []string{"response-body-mode"}, edits: []string{"response_body_mode: NONE", "response_body_mode: BUFFERED"}, show: answerIsCollected},
 	{rules: []string{"buffer-too-large"}, edits: []string{atLimit, "              request_body_buffer_limit: 67108864 # 32", listenerAt, "    per_connection_buffer_limit_bytes: 67108864 #"}, show: largeGoesPast(40 << 20)},
 	{rules: []string{"buffer-default"}, edits: []string{atLimit, "              #", listenerAt, "    #"}, show: isTooLarge(http.DefaultClient, 2<<20)},
@@ -155,13 +156,13 @@ var misled = []struct {
 
 // unshown are the rules that no real Envoy shows here, and why.
 var unshown = map[string]string{
-	"unseen": "of what is not in the file", "flow-secret": "weir's own",
+	"unseen": "of what is not in the file", "flow-secret": "weir's own", "body-memory": "weir's own", "request-timeout": "a body that never ends",
 	"host-removal": "EDS, which weir does not read", "keepalive": "a weir that hangs", "retries": "a death under load", "no-retry": "a replica's death",
 }
 
 // TestEveryRuleIsShown holds that each rule has a file that Envoy refuses or misbehaves on, or a reason why not.
 func TestEveryRuleIsShown(t *testing.T) {
-	shown := map[string]bool{"replicas-breaker": true} // by TestBreakers
+	shown := map[string]bool{"replicas-breaker": true, "upgrade": true} // by TestBreakers and TestTunnels
 	for _, c := range refused {
 		shown[c.rule] = true
 	}

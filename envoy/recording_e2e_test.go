@@ -2,12 +2,9 @@ package envoy_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,76 +94,6 @@ func (r *rig) record(t *testing.T) *recorder {
 	return rec
 }
 
-// exchanges are the HTTP requests that are recorded. Each runs alone.
-var exchanges = map[string]func(t *testing.T, r *rig){
-	"get": func(t *testing.T, r *rig) { r.get(t, "/v1/models") },
-	"post": func(t *testing.T, r *rig) {
-		exchange(t, http.DefaultClient, newRequest(t, "POST", r.front+"/v1/chat/completions", chat))
-	},
-	"chunks": func(t *testing.T, r *rig) {
-		req := newRequest(t, "POST", r.front+"/v1/chat/completions", "")
-		req.Body, req.ContentLength = io.NopCloser(&slowReader{text: chat, piece: 20, every: 10 * time.Millisecond}), -1
-		exchange(t, http.DefaultClient, req)
-	},
-	"empty": func(t *testing.T, r *rig) {
-		exchange(t, http.DefaultClient, newRequest(t, "POST", r.front+"/v1/chat/completions", ""))
-	},
-	"empty-chunked": func(t *testing.T, r *rig) {
-		req := newRequest(t, "POST", r.front+"/v1/chat/completions", "")
-		req.Body, req.ContentLength = io.NopCloser(&slowReader{every: 10 * time.Millisecond}), -1
-		exchange(t, http.DefaultClient, req)
-	},
-	"h2-trailers": func(t *testing.T, r *rig) {
-		req := newRequest(t, "POST", r.front+"/v1/chat/completions", "")
-		req.Body, req.ContentLength = io.NopCloser(strings.NewReader(chat)), -1
-		req.Trailer = http.Header{"X-Checksum": {"abc"}}
-		exchange(t, http2Client, req)
-	},
-	"events": func(t *testing.T, r *rig) {
-		exchange(t, http.DefaultClient, newRequest(t, "POST", r.front+"/v1/chat/completions?events=3&every=20ms", chat))
-	},
-	"abort-answer": func(t *testing.T, r *rig) {
-		ctx, cancel := context.WithCancel(t.Context())
-		resp, err := http.DefaultClient.Do(newRequest(t, "POST", r.front+"/v1/chat/completions?events=1000&every=20ms", chat).WithContext(ctx))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		if _, err := resp.Body.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-		cancel()
-	},
-	"abort-upload": func(t *testing.T, r *rig) {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		req := newRequest(t, "POST", r.front+"/v1/chat/completions", "").WithContext(ctx)
-		req.Body, req.ContentLength = io.NopCloser(&slowReader{text: chat, piece: 20, every: 200 * time.Millisecond}), -1
-		if _, err := http.DefaultClient.Do(req); err == nil {
-			t.Error("an upload of a second ends within 0.3 s")
-		}
-	},
-}
-
-const chat = `{"model": "m", "messages": [{"role": "user", "content": "What is a weir?"}], "seed": 9007199254740993}`
-
-// slowReader gives its text in pieces, each after a pause, and its end after another.
-type slowReader struct {
-	text  string
-	piece int
-	every time.Duration
-}
-
-func (s *slowReader) Read(b []byte) (int, error) {
-	time.Sleep(s.every)
-	if s.text == "" {
-		return 0, io.EOF
-	}
-	n := copy(b[:min(len(b), s.piece)], s.text)
-	s.text = s.text[n:]
-	return n, nil
-}
-
 // TestRecordings holds the recordings, which the fake Envoy of pkg/extproc plays, to what the real one sends: the
 // messages, their order and the fields that are set. With -update it writes them.
 func TestRecordings(t *testing.T) {
@@ -175,23 +102,44 @@ func TestRecordings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, mode := range []envoy.Mode{envoy.Buffered, envoy.Streamed} {
-			r := startRig(t, path, rigOptions{mode: mode})
-			rec := r.record(t)
-			for name, run := range exchanges {
-				t.Run(string(mode)+"-"+name, func(t *testing.T) {
-					run(t, r)
-					file := filepath.Join("..", "pkg", "extproc", "testdata", "recorded", version, string(mode)+"-"+name+".json")
-					select {
-					case got := <-rec.streams:
-						compareRecording(t, file, got, r.addrs)
-					case <-time.After(patience):
-						t.Fatal("the stream did not end")
-					}
-				})
-			}
+		for _, mode := range allModes {
+			r := startRig(t, path, rigOptions{mode: mode, edits: append(bufferOf(8<<10), upgradable...)})
+			t.Run(string(mode), func(t *testing.T) {
+				t.Parallel()
+				rec := r.record(t)
+				for name, run := range exchanges {
+					t.Run(name, func(t *testing.T) {
+						run(t, r)
+						compareRecording(t, recordingFile(version, mode, name), rec.ended(t), r.addrs)
+					})
+				}
+				if mode == envoy.Partial {
+					t.Run("large", func(t *testing.T) {
+						for tries := 1; !large(t, r) && tries < 10; tries++ {
+							rec.ended(t)
+						}
+						compareRecording(t, recordingFile(version, mode, "large"), rec.ended(t), r.addrs)
+					})
+				}
+			})
 		}
 	})
+}
+
+func recordingFile(version string, mode envoy.Mode, name string) string {
+	return filepath.Join("..", "pkg", "extproc", "testdata", "recorded", version, string(mode)+"-"+name+".json")
+}
+
+// ended returns the messages of the stream that ends now.
+func (r *recorder) ended(t *testing.T) []proto.Message {
+	t.Helper()
+	select {
+	case got := <-r.streams:
+		return got
+	case <-time.After(patience):
+		t.Fatal("the stream did not end")
+		return nil
+	}
 }
 
 func compareRecording(t *testing.T, file string, got []proto.Message, addrs []string) {

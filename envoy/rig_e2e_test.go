@@ -25,8 +25,10 @@ import (
 type rig struct {
 	*envoy.Proc
 	front    string // URL of the listener through weir
+	plain    string // URL of the one past it
 	backends []*backend
 	addrs    []string // of the replicas: the backends', unless the test has others
+	mode     envoy.Mode
 	buffered bool
 	admin    string // URL of weir's admin listener, where weir runs as a process
 	*edge
@@ -42,7 +44,7 @@ type rigOptions struct {
 // startRig starts all but weir.
 func startRig(t *testing.T, path string, o rigOptions) *rig {
 	t.Helper()
-	r := &rig{addrs: o.addrs, buffered: o.mode != envoy.Streamed}
+	r := &rig{addrs: o.addrs, mode: o.mode, buffered: o.mode != envoy.Streamed}
 	if len(r.addrs) == 0 {
 		for range 4 {
 			b := startBackend(t)
@@ -57,7 +59,7 @@ func startRig(t *testing.T, path string, o rigOptions) *rig {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	ports := freePorts(t, 4)
 	r.admin = fmt.Sprintf("http://127.0.0.1:%d", ports[3])
-	r.front = fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+	r.front, r.plain = fmt.Sprintf("http://127.0.0.1:%d", ports[0]), fmt.Sprintf("http://127.0.0.1:%d", ports[1])
 	p := envoy.Params{Front: ports[0], Plain: ports[1], Admin: ports[2], WeirAdmin: ports[3], Replicas: r.addrs, Mode: o.mode}
 	r.Proc = start(t, envoy.Options{Path: path, Config: bootstrap(t, p, o.edits...), Dir: dir})
 	return r

@@ -188,21 +188,32 @@ func busyIsAvoided(t *testing.T, r *rig) {
 	}
 }
 
-// retryGoesToSecond has the pick fail with 503: Envoy's retry takes weir's second, and weir knows.
+// retryGoesToSecond is envoy#36119: the pick fails with 503, and Envoy's retry takes weir's second, with the body once.
 func retryGoesToSecond(t *testing.T, r *rig) {
-	req := newRequest(t, "POST", r.front+"/v1/completions?status=503", `{"model": "m", "prompt": "x"}`)
-	if got := exchange(t, http.DefaultClient, req); got.status != 503 {
-		t.Errorf("status %d", got.status)
-	}
-	e := r.oneEnded(t)
-	if e.Served != route.Second || e.Status != 503 || e.Outcome != route.Answered {
-		t.Errorf("served %v, status %d, outcome %v", e.Served, e.Status, e.Outcome)
+	for _, size := range []int{1, 600_000} {
+		body := fmt.Sprintf(`{"model": "m", "prompt": "%s"}`, strings.Repeat("x", size))
+		if got := exchange(t, http.DefaultClient, newRequest(t, "POST", r.front+"/v1/completions?status=503", body)); got.status != 503 {
+			t.Errorf("status %d", got.status)
+		}
+		e := r.oneEnded(t)
+		if e.Served != route.Second || e.Status != 503 || e.Outcome != route.Answered {
+			t.Errorf("served %v, status %d, outcome %v", e.Served, e.Status, e.Outcome)
+		}
+		tries := map[string]int{}
+		for _, s := range r.takeSeen() {
+			if tries[s.at]++; s.hash != sha256.Sum256([]byte(body)) {
+				t.Errorf("a body of %d bytes arrives as %d others", len(body), s.size)
+			}
+		}
+		if len(tries) != 2 || tries[e.Choice.First.Endpoint] != 1 || tries[e.Choice.Second.Endpoint] != 1 {
+			t.Errorf("tries %v, picked %s and %s", tries, e.Choice.First.Endpoint, e.Choice.Second.Endpoint)
+		}
 	}
 }
 
 // headerValues is envoy#31555: weir reads what Envoy sends.
 func headerValues(t *testing.T, r *rig) {
-	for encoding, want := range map[string]string{"": "none", "gzip": "encoding"} {
+	for encoding, want := range map[string]string{"": "none", "of its own": "encoding"} {
 		req := newRequest(t, "POST", r.front+"/v1/chat/completions", chat)
 		req.Header.Set("X-Weir-Class", "bulk")
 		if encoding != "" {

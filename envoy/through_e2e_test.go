@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/weirproxy/weir/envoy"
@@ -19,6 +20,7 @@ var (
 	routing = []stage{
 		{"picked is served", pickedIsServed},
 		{"bytes arrive as sent", bytesArrive},
+		{"compressed bodies are read and arrive as they were sent", compressedArrive},
 		{"requests without a body", withoutBody},
 		{"a client names no host", clientNamesNoHost},
 		{"a busy replica is avoided", busyIsAvoided},
@@ -123,17 +125,37 @@ func TestClassFromMetadata(t *testing.T) {
 	})
 }
 
-// TestPickByHeader drops the metadata from what override_host reads: the header alone carries the pick as well.
-func TestPickByHeader(t *testing.T) {
+// TestPickByOne is envoy#43708: override_host reads the pick from the header alone, and from the metadata alone, and weir
+// sets it at the body.
+func TestPickByOne(t *testing.T) {
 	eachVersion(t, func(t *testing.T, path string) {
-		const metadata = "            - metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}\n"
-		eachMode(t, path, rigOptions{edits: []string{metadata, ""}}, func(t *testing.T, r *rig) {
-			r.serve(t, 0)
-			r.stages(t, []stage{
-				{"a client names no host", clientNamesNoHost},
-				{"requests without a body", withoutBody},
-				{"a busy replica is avoided", busyIsAvoided},
+		for name, dropped := range map[string]string{
+			"header":   "            - metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}\n",
+			"metadata": "            - header: x-gateway-destination-endpoint      # safe because the first filter removes a client's\n",
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				eachMode(t, path, rigOptions{edits: []string{dropped, ""}}, func(t *testing.T, r *rig) {
+					r.serve(t, 0)
+					r.stages(t, []stage{
+						{"a client names no host", clientNamesNoHost},
+						{"requests without a body", withoutBody},
+						{"a busy replica is avoided", busyIsAvoided},
+					})
+				})
 			})
-		})
+		}
 	})
+}
+
+// TestContentLengthKept has FULL_DUPLEX_STREAMED keep it, where Envoy can.
+func TestContentLengthKept(t *testing.T) {
+	const off = "              # allow_content_length_header: true"
+	r := startRig(t, find(t, envoy.Newest), rigOptions{mode: envoy.Streamed, edits: []string{off, strings.Replace(off, "# ", "", 1)}})
+	r.serve(t, 0)
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2"} {
+		if got := framing(proto)(t, r); got != "kept" {
+			t.Errorf("%s: %s", proto, got)
+		}
+	}
 }
