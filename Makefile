@@ -15,7 +15,7 @@ NEED_CC := command -v $${CC:-gcc} >/dev/null || { zig=$$(.ci/pypi ziglang 0.15.2
 	export CGO_ENABLED=1 CC="$$zig cc" ZIG_GLOBAL_CACHE_DIR=$(CURDIR)/.tools/zig-cache; }
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint envoys demo tail bench-policy bench-real knee lessons targets errors proto bench test-vllm clean
+.PHONY: help build test lint envoys demo tail bench-policy bench-real knee lessons targets errors proto bench fuzz test-vllm clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,10 +26,16 @@ build: ## bin/weir and bin/weirlab
 test: lint envoys ## vet, lint, and every test: unit, fuzz seeds, real Envoy, race detector on (TESTFLAGS=-v)
 	@$(NEED_CC); go test -race $(TESTFLAGS) $$(go list ./... | grep -v '/envoy$$\|/cmd/') && \
 	go test ./pkg/gate -run Agrees $(TESTFLAGS) -args -gate.events=1000000 && \
+	$(MAKE) --no-print-directory fuzz && \
 	go test -race -count=1 -parallel 6 $(TESTFLAGS) ./envoy ./cmd/...    # a pass from the cache has seen no Envoy; most tests wait
 
 test-vllm: build ## weir's estimates against a real vLLM on the CPU (7 GB of memory, 5 minutes; first 6 GB into .tools/; RECORD=1 writes pkg/scrape/testdata)
 	@python=$$(envoy/vllm/get.sh) && go test -tags vllm -count=1 -timeout 30m $(or $(TESTFLAGS),-v) ./envoy/vllm -args -python "$$python" $(if $(RECORD),-record)
+
+fuzz: ## bodies, content-encodings and streams of messages, FUZZTIME each (10s; 10m after a change there)
+	go test ./pkg/prompt -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 1s
+	go test ./pkg/unpack -run '^$$' -fuzz '^FuzzBody$$' -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 1s
+	go test ./pkg/extproc -run '^$$' -fuzz '^FuzzStream$$' -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 1s
 
 lint: $(STATICCHECK) ## go vet, staticcheck, gofmt
 	go vet ./...
