@@ -187,6 +187,27 @@ func (r *rig) of(t *testing.T, s *server) replica {
 	return replica{}
 }
 
+// pace is what weir takes a prompt token to cost at a vLLM, in seconds.
+func (r *rig) pace(t *testing.T, s *server) float64 {
+	t.Helper()
+	var pools []struct {
+		Replicas []struct {
+			Endpoint string
+			Token    float64 `json:"prompt_token_seconds"`
+		}
+	}
+	if err := json.Unmarshal([]byte(get(t, r.admin+"/debug/knee")), &pools); err != nil || len(pools) != 1 {
+		t.Fatalf("/debug/knee: %d pools, %v", len(pools), err)
+	}
+	for _, p := range pools[0].Replicas {
+		if p.Endpoint == s.addr && p.Token > 0 {
+			return p.Token
+		}
+	}
+	t.Fatalf("/debug/knee has no pace of %s", s.addr)
+	return 0
+}
+
 // metric is a series of weir's.
 func (r *rig) metric(t *testing.T, series string) float64 {
 	t.Helper()
