@@ -133,23 +133,29 @@ func link(t *testing.T, target, name string) {
 	}
 }
 
-// decide sends one request through weir and returns the class of its decision record. Its trusted metadata says bulk.
-func (s site) decide(t *testing.T, class string) string {
+// stream opens an ext_proc stream; leave closes it with its connection.
+func (s site) stream(t *testing.T) (rpc extprocv3.ExternalProcessor_ProcessClient, leave func()) {
 	t.Helper()
 	conn, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	rpc, err := extprocv3.NewExternalProcessorClient(conn).Process(t.Context())
-	if err != nil {
+	if rpc, err = extprocv3.NewExternalProcessorClient(conn).Process(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return rpc, func() { conn.Close() }
+}
+
+// decide sends one request through weir and returns the class of its decision record. Its trusted metadata says bulk.
+func (s site) decide(t *testing.T, class string) string {
+	t.Helper()
+	rpc, leave := s.stream(t)
+	defer leave()
 	var headers []*corev3.HeaderValue
 	for _, h := range [][2]string{{":path", "/v1/chat/completions"}, {"x-weir-class", class}} {
 		headers = append(headers, &corev3.HeaderValue{Key: h[0], RawValue: []byte(h[1])})
 	}
-	err = rpc.Send(&extprocv3.ProcessingRequest{
+	err := rpc.Send(&extprocv3.ProcessingRequest{
 		Request: &extprocv3.ProcessingRequest_RequestHeaders{RequestHeaders: &extprocv3.HttpHeaders{
 			Headers: &corev3.HeaderMap{Headers: headers}, EndOfStream: true,
 		}},

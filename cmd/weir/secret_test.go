@@ -9,8 +9,6 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	filterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -59,15 +57,8 @@ func TestNothingOfARequestIsOnAPage(t *testing.T) {
 // exchange plays one request in a body mode up to its pick or refusal, which it returns. Without a body only headers go.
 func (s site) exchange(t *testing.T, mode filterv3.ProcessingMode_BodySendMode, path, length, body string) *extprocv3.ProcessingResponse {
 	t.Helper()
-	conn, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	rpc, err := extprocv3.NewExternalProcessorClient(conn).Process(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rpc, leave := s.stream(t)
+	defer leave()
 	var headers []*corev3.HeaderValue
 	for _, h := range [][2]string{
 		{":path", path + "?key=" + bearer}, {"content-length", length}, {"authorization", "Bearer " + bearer}, {"x-api-key", bearer},
@@ -82,7 +73,7 @@ func (s site) exchange(t *testing.T, mode filterv3.ProcessingMode_BodySendMode, 
 		ProtocolConfig: &extprocv3.ProtocolConfiguration{RequestBodyMode: mode},
 		Attributes:     map[string]*structpb.Struct{"f": {Fields: map[string]*structpb.Value{"xds.cluster_name": structpb.NewStringValue("replicas")}}},
 	}
-	err = rpc.Send(m)
+	err := rpc.Send(m)
 	for rest := body; err == nil && rest != ""; {
 		n := len(rest)
 		if mode == filterv3.ProcessingMode_FULL_DUPLEX_STREAMED {

@@ -20,9 +20,6 @@ type report struct {
 	picked        float64 // weir's picks that were served by the replica it picked
 }
 
-// bodyModes are Envoy's words for the modes.
-var bodyModes = map[envoy.Mode]string{envoy.Buffered: "BUFFERED", envoy.Streamed: "FULL_DUPLEX_STREAMED"}
-
 // minServed is the share of requests that the picked replica must serve; less means that Envoy silently
 // takes its fallback.
 const minServed = 0.999
@@ -37,7 +34,7 @@ Offered load: %.1f requests/s, %.1f of the %.1f that the pool completes under ro
 driving the same step model in virtual time with this mix, all requests at once.
 
 %-34s %12s %12s
-`, demoReplicas, demoSpeed, demoSpeed, r.version, bodyModes[r.mode], n, demoKV, demoReplicas*demoKV, r.mix.WorkingSet(),
+`, demoReplicas, demoSpeed, demoSpeed, r.version, r.mode.Name(), n, demoKV, demoReplicas*demoKV, r.mix.WorkingSet(),
 		r.mix.Rate, demoShare, r.capacity, "", "round robin", "weir")
 	row := func(name, before, after string) { fmt.Fprintf(w, "%-34s %12s %12s\n", name, before, after) }
 	for _, k := range append([]string{every}, load.Kinds...) {

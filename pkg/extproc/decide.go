@@ -52,7 +52,7 @@ func (st *stream) route(body []byte) {
 	st.req.Body = nil
 }
 
-// unpackTime bounds the wait for a worker and the work: 10 MiB of plain text take 10 to 40 ms (go test -bench Body ./pkg/unpack).
+// unpackTime bounds the wait for a worker and the work, which undoes 270 (br) to 1,390 MB/s (zstd) of text (go test -bench Body ./pkg/unpack).
 // Envoy's message_timeout, 1 s in envoy/bootstrap.yaml, runs meanwhile.
 const unpackTime = 250 * time.Millisecond
 

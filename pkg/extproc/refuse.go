@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -95,7 +94,7 @@ func dialectOf(path string, anthropicVersion bool) dialect {
 			return openAI
 		}
 	}
-	path = plainPath(path)
+	path = string(prompt.PlainPath(path, nil)) + "/"
 	switch {
 	case anthropicVersion || strings.Contains(path, "/v1/messages/"):
 		return anthropic
@@ -108,23 +107,6 @@ func dialectOf(path string, anthropicVersion bool) dialect {
 		}
 	}
 	return plain
-}
-
-// plainPath is a path without its query and percent-encoding, each slash single and one at the end.
-func plainPath(path string) string {
-	if query := strings.IndexAny(path, "?#"); query >= 0 {
-		path = path[:query]
-	}
-	if decoded, err := url.PathUnescape(path); err == nil {
-		path = decoded
-	}
-	var b strings.Builder
-	for part := range strings.SplitSeq(path, "/") {
-		if part != "" {
-			b.WriteString("/" + part)
-		}
-	}
-	return b.String() + "/"
 }
 
 // openAIError is the error object that OpenAI's clients read.

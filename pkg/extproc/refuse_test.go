@@ -82,6 +82,7 @@ func TestDialect(t *testing.T) {
 		{"/v1/messages/batches/msgbatch_1", false, anthropic},
 		{"//v1//messages", false, anthropic},
 		{"/v1%2Fmessages", false, anthropic},
+		{"/v1%2Fmessages/%zz", false, anthropic}, // a bad escape stays, the good one is decoded
 		{"/v1/%6dessages/", false, anthropic},
 		{"/v1/%6dessages/render", false, anthropic},
 		{"/anthropic/v1/messages?beta=true", false, anthropic},

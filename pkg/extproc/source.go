@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"golang.org/x/net/http/httpguts"
 )
 
 // source is where in a request a value stands that the operator trusts. The zero value is nowhere.
@@ -27,15 +28,13 @@ const maxValue = 128
 const (
 	headerSource   = "header:"
 	metadataSource = "metadata:"
-	// token is what a header's name consists of, in lower case (RFC 9110, 5.6.2).
-	token = "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~"
 )
 
 // parseSource reads "header:NAME" or "metadata:NAMESPACE:KEY", where dots in KEY lead into nested metadata, as a
 // JWT's claims are.
 func parseSource(text string) (source, error) {
 	if name, ok := strings.CutPrefix(text, headerSource); ok {
-		if name == "" || strings.Trim(strings.ToLower(name), token) != "" {
+		if !httpguts.ValidHeaderFieldName(name) {
 			return source{}, fmt.Errorf("%q names no header", text)
 		}
 		return source{header: strings.ToLower(name)}, nil

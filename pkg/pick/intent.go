@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Config is two lines of the operator's intent. Each takes one of a listed set of strings, and each can be
@@ -38,9 +40,6 @@ const (
 	headerClose   = ")"
 )
 
-// token is what a header's name consists of, in lower case (RFC 9110, 5.6.2).
-const token = "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~"
-
 // Default is what weir is for.
 func Default() Config { return Config{BalanceOn: PendingTokens, Affinity: PromptPrefix} }
 
@@ -62,7 +61,7 @@ func (c Config) AffinityHeader() string {
 	if !ok {
 		return ""
 	}
-	if name, ok = strings.CutSuffix(name, headerClose); !ok || strings.Trim(strings.ToLower(name), token) != "" {
+	if name, ok = strings.CutSuffix(name, headerClose); !ok || !httpguts.ValidHeaderFieldName(name) {
 		return ""
 	}
 	return strings.ToLower(name)

@@ -11,10 +11,9 @@ func APIOf(path string) API {
 	return api
 }
 
-// apiOf is APIOf. The query is no part of it; percent-encoding is decoded once;
-// doubled and trailing slashes are dropped; whatever stands before /v1 is a gateway's prefix. Case counts, and
-// a path below a known one is another resource. scratch is where a path that needs rewriting is rewritten.
-func apiOf(path string, scratch []byte) (API, []byte) {
+// PlainPath is a request path as it is compared, in the memory of scratch: without its query, percent-encoding decoded
+// once, each slash single and none at the end. A bad escape stays as it is.
+func PlainPath(path string, scratch []byte) []byte {
 	if i := strings.IndexAny(path, "?#"); i >= 0 {
 		path = path[:i]
 	}
@@ -31,22 +30,28 @@ func apiOf(path string, scratch []byte) (API, []byte) {
 		}
 		scratch = append(scratch, c)
 	}
-	p := bytes.TrimSuffix(scratch, []byte("/"))
+	return bytes.TrimSuffix(scratch, []byte("/"))
+}
+
+// apiOf is APIOf, and PlainPath. Whatever stands before /v1 is a gateway's prefix. Case counts, and a path below a known
+// one is another resource.
+func apiOf(path string, scratch []byte) (API, []byte) {
+	p := PlainPath(path, scratch)
 	switch {
 	case bytes.HasSuffix(p, []byte("/v1/chat/completions")):
-		return APIChat, scratch
+		return APIChat, p
 	case bytes.HasSuffix(p, []byte("/v1/responses")):
-		return APIResponses, scratch
+		return APIResponses, p
 	case bytes.HasSuffix(p, []byte("/v1/messages")):
-		return APIMessages, scratch
+		return APIMessages, p
 	case bytes.HasSuffix(p, []byte("/v1/messages/count_tokens")):
-		return APICount, scratch
+		return APICount, p
 	case bytes.HasSuffix(p, []byte("/v1/embeddings")):
-		return APIEmbeddings, scratch
+		return APIEmbeddings, p
 	case bytes.HasSuffix(p, []byte("/v1/completions")):
-		return APICompletions, scratch
+		return APICompletions, p
 	}
-	return APIOther, scratch
+	return APIOther, p
 }
 
 // silent reports whether a request asks for no answer of a model: by its API, or by the last part of its path,
@@ -61,7 +66,6 @@ func silent(api API, path []byte, in Input) bool {
 	case len(in.Body) == 0 && in.Size == 0 && in.Unread == ReasonNone:
 		return true
 	}
-	path = bytes.TrimSuffix(path, []byte("/"))
 	switch string(path[bytes.LastIndexByte(path, '/')+1:]) {
 	case "rerank", "score", "pooling", "classify", "embed", "tokenize", "detokenize", "render":
 		return true
