@@ -29,7 +29,7 @@ test: lint envoys ## vet, lint, and every test: unit, fuzz seeds, real Envoy, ra
 	$(MAKE) --no-print-directory fuzz && \
 	go test -race -count=1 -parallel 6 $(TESTFLAGS) ./envoy ./cmd/...    # a pass from the cache has seen no Envoy; most tests wait
 
-test-vllm: build ## weir's estimates against a real vLLM on the CPU (7 GB of memory, 5 minutes; first 6 GB into .tools/; RECORD=1 writes pkg/scrape/testdata)
+test-vllm: build ## weir's estimates against a real vLLM on the CPU (7 GB of memory, 5 minutes; first 6 GB into .tools/; RECORD=1 writes testdata of pkg/scrape and pkg/prompt)
 	@python=$$(envoy/vllm/get.sh) && go test -tags vllm -count=1 -timeout 30m $(or $(TESTFLAGS),-v) ./envoy/vllm -args -python "$$python" $(if $(RECORD),-record)
 
 fuzz: ## bodies, content-encodings and streams of messages, FUZZTIME each (10s; 10m after a change there)

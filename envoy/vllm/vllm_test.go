@@ -9,7 +9,7 @@ import (
 
 var (
 	python    = flag.String("python", "", "a Python that has vLLM: what get.sh prints")
-	recording = flag.Bool("record", false, "write what vLLM told to the testdata of pkg/scrape")
+	recording = flag.Bool("record", false, "write what vLLM told to the testdata of pkg/scrape and pkg/prompt")
 )
 
 // TestVLLM is one story, in stages that need what went before.

@@ -1,9 +1,13 @@
 package prompt
 
-// blocks scans content blocks: results of tools into fields, all else into parts, thoughts and calls.
+// blocks scans content blocks, or the only one: results of tools into fields, all else into parts, thoughts and calls.
 func (p *Parser) blocks() {
 	s := &p.scan
 	p.parts = p.parts[:0]
+	if s.peek() == '{' {
+		p.block()
+		return
+	}
 	s.enter()
 	for n := 0; s.more(']', n); n++ {
 		if s.peek() == '{' {
@@ -36,7 +40,7 @@ func (p *Parser) block() {
 	s := &p.scan
 	start := s.i
 	var v [len(blockKeys)]span
-	p.object(blockKeys[:], v[:], openKeys)
+	p.scan.object(blockKeys[:], v[:], openKeys)
 	end := s.i
 	if s.reason != ReasonNone {
 		return
@@ -44,23 +48,27 @@ func (p *Parser) block() {
 	kind := v[blockType]
 	switch {
 	case p.is(kind, "text"):
-		if !p.empty(v[blockText]) {
+		if !p.emptyText(v[blockText]) {
 			p.append(&p.parts, tagText, v[blockText])
 		}
 	case p.is(kind, "tool_result"):
 		p.result(v[blockCall], v[blockContent])
 	case end == len(s.b): // cut
-	case p.is(kind, "image"), p.is(kind, "document"):
-		p.add(&p.parts, tagMedia, v[blockSource])
+	case p.is(kind, "image"):
+		p.add(&p.parts, tagImage, v[blockSource])
+	case p.is(kind, "document"):
+		p.add(&p.parts, tagFile, v[blockSource])
 	case p.is(kind, "thinking"):
 		p.think(v[blockThinking])
 	case p.is(kind, "tool_use"):
 		p.append(&p.calls, tagCall, v[blockName])
 		p.add(&p.calls, tagID, v[blockID])
-		if !p.blank(v[blockInput]) {
+		if !p.emptyList(v[blockInput]) {
 			p.append(&p.calls, tagArguments, v[blockInput])
 		}
-	case p.is(kind, "redacted_thinking"), p.is(kind, "tool_reference"), p.is(kind, "tool_addition"), p.is(kind, "tool_removal"):
+	case p.is(kind, "redacted_thinking"), p.is(kind, "tool_reference"):
+	case p.is(kind, "tool_addition"), p.is(kind, "tool_removal"):
+		p.append(&p.changes, tagTools, span{start, end})
 	default:
 		s.i = start
 		p.part()
@@ -80,7 +88,7 @@ func (p *Parser) think(v span) {
 // result records what a tool answered as messages of their own.
 func (p *Parser) result(call, content span) {
 	s := &p.scan
-	p.images = p.images[:0]
+	p.images, p.references = p.images[:0], p.references[:0]
 	p.append(&p.fields, tagTool, span{})
 	if raw := p.scan.of(content); len(raw) == 0 || raw[0] != '[' {
 		p.append(&p.fields, tagText, content)
@@ -96,11 +104,16 @@ func (p *Parser) result(call, content span) {
 		p.append(&p.fields, tagUser, span{})
 		p.join(p.images)
 	}
+	if len(p.references) > 0 {
+		p.append(&p.fields, tagTool, span{})
+		p.join(p.references)
+		p.add(&p.fields, tagID, call)
+	}
 }
 
-var resultKeys = [...]string{"type", "text", "source"}
+var resultKeys = [...]string{"type", "text", "source", "tool_name", "name"}
 
-// resultBlocks scans what a tool answered: one text into fields, and images.
+// resultBlocks scans what a tool answered: one text into fields, images, and references to tools.
 func (p *Parser) resultBlocks() {
 	s := &p.scan
 	tag := byte(tagText)
@@ -111,45 +124,21 @@ func (p *Parser) resultBlocks() {
 			continue
 		}
 		var v [len(resultKeys)]span
-		p.object(resultKeys[:], v[:], 0)
+		p.scan.object(resultKeys[:], v[:], 0)
 		switch kind := v[0]; {
 		case p.is(kind, "text"):
 			p.append(&p.fields, tag, v[1])
 			tag = tagLine
-		case p.is(kind, "image"), p.is(kind, "document"):
-			p.add(&p.images, tagMedia, v[2])
+		case p.is(kind, "image"):
+			p.add(&p.images, tagImage, v[2])
+		case p.is(kind, "tool_reference"):
+			if p.emptyText(v[3]) {
+				v[3] = v[4]
+			}
+			p.add(&p.references, tagReference, v[3])
 		}
 	}
 	if tag == tagText {
 		p.append(&p.fields, tagText, span{})
-	}
-}
-
-// toolKeys are what a model sees of a tool, and their tags.
-var (
-	toolKeys = [...]string{"name", "description", "input_schema", "strict", "defer_loading"}
-	toolTags = [...]byte{tagTools, tagText, tagArguments, tagStrict, tagDefer}
-)
-
-// toolList records of each tool what the model sees.
-func (p *Parser) toolList() {
-	s := &p.scan
-	if s.peek() != '[' {
-		p.rawTools()
-		return
-	}
-	p.tools = p.tools[:0]
-	s.enter()
-	for n := 0; s.more(']', n); n++ {
-		if s.peek() != '{' {
-			p.append(&p.tools, tagTools, s.value())
-			continue
-		}
-		var v [len(toolKeys)]span
-		p.object(toolKeys[:], v[:], 0)
-		p.append(&p.tools, tagTools, v[0])
-		for i, at := range v[1:] {
-			p.add(&p.tools, toolTags[1+i], at)
-		}
 	}
 }

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf16"
+	"unicode/utf8"
 
+	"github.com/cespare/xxhash/v2"
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	goccy "github.com/goccy/go-json"
@@ -21,15 +25,63 @@ func words(n int, lineBreak string) string {
 	return b.String()[:n]
 }
 
+// drawn repeats what draw writes up to n bytes, and leaves no draw half.
+func drawn(n int, draw func(r *rand.Rand) string) string {
+	var b strings.Builder
+	r := rand.New(rand.NewPCG(21, 22))
+	for {
+		s := draw(r)
+		if b.Len()+len(s) > n {
+			return b.String()
+		}
+		b.WriteString(s)
+	}
+}
+
+// ascii is a string's raw text as Python's json.dumps writes it, with an escape for every character beyond ASCII.
+func ascii(s string) string {
+	var b strings.Builder
+	for _, u := range utf16.Encode([]rune(s)) {
+		if u < utf8.RuneSelf {
+			b.WriteByte(byte(u))
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, u)
+		}
+	}
+	return b.String()
+}
+
+// arguments is a tool call's arguments, JSON in a string: a path, and a file of lines with quotes of their own.
+func arguments(r *rand.Rand) string {
+	var file strings.Builder
+	for range r.IntN(8) {
+		fmt.Fprintf(&file, "\tlog.Printf(\"%d of %d\", n)\n", r.IntN(1000), r.IntN(10))
+	}
+	inner, _ := json.Marshal(map[string]any{"path": fmt.Sprintf("src/file%d.go", r.IntN(1000)), "limit": r.IntN(100), "recursive": r.IntN(2) == 0, "content": file.String()})
+	outer, _ := json.Marshal(string(inner))
+	return string(outer[1 : len(outer)-1])
+}
+
+// letters are n of them from first on, drawn from the given number.
+func letters(r *rand.Rand, first rune, number, n int) string {
+	s := make([]rune, n)
+	for i := range s {
+		s[i] = first + rune(r.IntN(number))
+	}
+	return string(s)
+}
+
+// chatBody is a chat body whose system message has the given raw text.
+func chatBody(text string) []byte {
+	return []byte(`{"model":"meta-llama/Llama-3.1-8B-Instruct","messages":[{"role":"system","content":"` + text +
+		`"},{"role":"user","content":"Which of these is right?"}],"max_tokens":256,"stream":true}`)
+}
+
 // benchBodies are chat bodies of a given size: text with line breaks, text without an escape, and text in
 // which every character is one.
 func benchBodies(size int) map[string][]byte {
 	dense := strings.Repeat(`\u4f60\u597d\"`, size/14)
-	chat := func(text string) []byte {
-		return []byte(`{"model":"meta-llama/Llama-3.1-8B-Instruct","messages":[{"role":"system","content":"` + text +
-			`"},{"role":"user","content":"Which of these is right?"}],"max_tokens":256,"stream":true}`)
-	}
-	return map[string][]byte{"breaks": chat(words(size, `\n`)), "plain": chat(words(size, " ")), "escaped": chat(dense)}
+	return map[string][]byte{"breaks": chatBody(words(size, `\n`)), "plain": chatBody(words(size, " ")), "escaped": chatBody(dense)}
 }
 
 // minimal is the least that a decoder must fill for the same prompt. Raw is its type of a value left as it stands.
@@ -110,6 +162,57 @@ func BenchmarkParse(b *testing.B) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// BenchmarkEscapes is a body to its chain for 128 KiB of each kind of escapes that clients send: what json.dumps makes of
+// Chinese, of Russian, of German and of emoji, and JSON in a string. Beside it stands the scan alone, and xxhash over
+// what the text stands for, which no reader of it could beat.
+func BenchmarkEscapes(b *testing.B) {
+	for _, kind := range []struct {
+		name string
+		draw func(r *rand.Rand) string
+	}{
+		{"chinese", func(r *rand.Rand) string { return ascii(letters(r, 0x4E00, 0x5000, 1)) }},
+		{"russian", func(r *rand.Rand) string { return ascii(letters(r, 0x430, 32, 1+r.IntN(9))) + " " }},
+		{"german", func(r *rand.Rand) string { return ascii(letters(r, 'a', 26, r.IntN(24)) + letters(r, 0xE4, 25, 1)) }},
+		{"emoji", func(r *rand.Rand) string { return ascii(letters(r, 0x1F600, 80, 1)) }},
+		{"nested", arguments},
+	} {
+		text := drawn(128<<10, kind.draw)
+		body := chatBody(text)
+		meant := make([]byte, len(text)+maxStep)
+		n, used := decode(meant, []byte(text))
+		if used != len(text) {
+			b.Fatalf("%s: %d of %d bytes decoded", kind.name, used, len(text))
+		}
+		var p Parser
+		var dst Prompt
+		for _, step := range []struct {
+			name string
+			run  func() bool
+		}{
+			{"weir", func() bool {
+				p.Parse(&dst, Input{Path: chatPath, Body: body})
+				return dst.Reason == ReasonNone
+			}},
+			{"weir-scan", func() bool {
+				var m members
+				p.scan.reset(body, false)
+				return p.body(&m) == ReasonNone
+			}},
+			{"xxhash", func() bool { return xxhash.Sum64(meant[:n]) != 0 }},
+		} {
+			b.Run(kind.name+"/"+step.name, func(b *testing.B) {
+				b.SetBytes(int64(len(body)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if !step.run() {
+						b.Fatal("not read")
+					}
+				}
+			})
 		}
 	}
 }

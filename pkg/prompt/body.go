@@ -7,6 +7,11 @@ type members struct {
 	maxTokens, maxCompletionTokens, maxOutput span
 	n, bestOf, stream                         span
 
+	documents, chatTemplate, templateKwargs span // how to render the prompt (options.go)
+	effort, effortOff                       span
+	processorKwargs, ioKwargs               span
+	special, truncate                       span
+
 	own     bool // the API's own member can be read; its parts are in Parser.fields
 	whole   bool // all of them
 	head    bool // Parser.head is known
@@ -21,7 +26,7 @@ type members struct {
 // body scans the outermost object.
 func (p *Parser) body(m *members) Reason {
 	s := &p.scan
-	p.head, p.tools, p.fields, p.broken, p.over = p.head[:0], p.tools[:0], p.fields[:0], false, false
+	p.head, p.tools, p.changes, p.fields, p.broken, p.over = p.head[:0], p.tools[:0], p.changes[:0], p.fields[:0], false, false
 	if s.peek() != '{' {
 		return ReasonNotJSON
 	}
@@ -64,16 +69,15 @@ func (m *members) setting(key []byte) *span {
 	case "instructions":
 		return &m.instructions
 	}
-	return nil
+	return m.option(key)
 }
 
 // member scans a member that is part of the prompt, or none that is known.
 func (p *Parser) member(m *members, key []byte) {
 	s := &p.scan
-	anthropic := p.api == APIMessages || p.api == APICount
 	switch string(key) {
 	case "messages":
-		if p.api == APIChat || anthropic {
+		if p.api == APIChat || p.api.anthropic() {
 			m.own = p.messages()
 			m.whole = !s.cut
 		} else {
@@ -89,24 +93,20 @@ func (p *Parser) member(m *members, key []byte) {
 			m.input = p.list(m, APIEmbeddings)
 		}
 	case "system":
-		if anthropic {
+		if p.api.anthropic() {
 			p.system(m)
 		} else {
 			s.value()
 		}
 	case "tools":
-		if anthropic {
-			p.toolList()
-		} else {
-			p.rawTools()
-		}
+		p.toolList()
 		m.tools = !s.cut
 	case "previous_response_id":
-		m.previous = !p.empty(s.value())
+		m.previous = !p.emptyText(s.value())
 	case "conversation":
-		m.thread = !p.empty(s.value())
+		m.thread = !p.emptyText(s.value())
 	default:
-		s.value()
+		p.effort(m, key)
 	}
 }
 
@@ -121,9 +121,19 @@ func (p *Parser) list(m *members, own API) span {
 	return v
 }
 
-// prompt reads the member that is the API's own or, if the body does not have it, another that is a prompt. Of a
-// body that is cut, another may still come before it.
+// prompt reads the prompt. One that begins with what the server keeps is counted as far as the body has it.
 func (p *Parser) prompt(dst *Prompt, m *members, at ToolsPosition) Reason {
+	stored := p.api == APIResponses && (m.previous || m.thread || m.template)
+	r := p.found(dst, m, at)
+	if stored || m.reference {
+		return ReasonStored
+	}
+	return r
+}
+
+// found reads the member that is the API's own or, if the body does not have it, another that is a prompt. Of a
+// body that is cut, another may still come before it.
+func (p *Parser) found(dst *Prompt, m *members, at ToolsPosition) Reason {
 	own := span{}
 	switch p.api {
 	case APICompletions:
@@ -131,9 +141,6 @@ func (p *Parser) prompt(dst *Prompt, m *members, at ToolsPosition) Reason {
 	case APIEmbeddings:
 		own = m.input
 	case APIResponses:
-		if m.previous || m.thread || m.template || m.reference {
-			return ReasonStored
-		}
 		p.instructions(m.instructions)
 	}
 	switch {
@@ -174,11 +181,8 @@ func (p *Parser) reread(dst *Prompt, m *members, as API, v span, at ToolsPositio
 		p.instructions(m.instructions)
 		p.items(m)
 	}
-	switch {
-	case p.scan.reason != ReasonNone:
+	if p.scan.reason != ReasonNone {
 		return p.scan.reason
-	case m.reference:
-		return ReasonStored
 	}
 	return p.conversation(dst, m, at)
 }

@@ -75,6 +75,10 @@ func TestPartsOfOtherShapesAreBounded(t *testing.T) {
 	for name, body := range map[string]string{
 		"system":   `{"system":[` + many(`{"type":"text","text":"x"}`) + `],"messages":[]}`,
 		"tools":    `{"tools":[` + many(`{}`) + `],"messages":[]}`,
+		"as many":  `{"tools":[{}` + strings.Repeat(`,{}`, MaxParts-1) + `],"messages":[]}`,
+		"behind":   `{"messages":[],"tools":[{}` + strings.Repeat(`,{}`, MaxParts-1) + `]}`,
+		"changes":  `{"messages":[{"role":"system","content":[` + many(`{"type":"tool_addition"}`) + `]}]}`,
+		"names":    `{"messages":[{"content":[{"type":"tool_result","content":[` + many(`{"type":"tool_reference","name":"x"}`) + `]}]}]}`,
 		"messages": `{"messages":[` + many(`{}`) + `]}`,
 		"blocks":   `{"messages":[{"content":[` + many(`{"type":"text","text":"x"}`) + `]}]}`,
 		"thoughts": `{"messages":[{"content":[` + many(`{"type":"thinking","thinking":"x"}`) + `]}]}`,
@@ -95,7 +99,7 @@ func TestPartsOfOtherShapesAreBounded(t *testing.T) {
 		if p.Parse(&got, Input{Path: path, Body: []byte(body)}); got.Reason != ReasonShape {
 			t.Errorf("%s: %v", name, got.Reason)
 		}
-		for _, kept := range [][]field{p.head, p.tools, p.fields, p.parts, p.calls, p.thoughts, p.images} {
+		for _, kept := range [][]field{p.head, p.tools, p.fields, p.parts, p.calls, p.thoughts, p.images, p.references, p.changes} {
 			if cap(kept) > MaxParts*3/2 {
 				t.Errorf("%s: memory for %d parts is kept", name, cap(kept))
 			}

@@ -83,7 +83,7 @@ func (p *Parser) item(dst *Prompt, raw []byte, first bool) int {
 	if raw[0] == '"' {
 		p.enc.text(raw[1 : len(raw)-1])
 	}
-	return min(p.enc.tokens(), MaxTextTokens)
+	return p.length()
 }
 
 // ids writes an array of token ids.

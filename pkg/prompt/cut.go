@@ -14,17 +14,18 @@ import "bytes"
 // From it, for a body that is cut among its messages or behind them:
 //
 //   - chat: the leading system messages, as tools may still come and stand behind them. Where the tools came
-//     before the messages, all messages, once one came that is not the system's. By tools_position first nothing before the tools came; by
-//     before_last_user all messages before the last of a user that came.
+//     before the messages, all messages, once one came that is not the system's. By tools_position first nothing before
+//     the tools came; by before_last_user all messages before the last of a user that came.
 //   - messages: nothing until system came, and then as in chat.
 //   - responses: nothing, as what the server kept of another request may stand before all of it.
 //   - completions and embeddings: the text or token ids as far as they came, of a list those of its first item.
 //
-// Of the message that is cut, its role and as much as came of its content; of a content part that is cut, its
-// text; and of a string that is cut, all but an escape that is not whole. A model or cache_salt that has not
-// come is taken for absent: such bodies share their chains with one another and with no other, whatever their
-// models. What else has not come is absent as well: max_tokens, stream, n. A member that comes a second time behind
-// the cut is not seen.
+// Of the message that is cut, its role and as much as came of its content; of a content part that is cut, its text
+// if its type has come; and of a string that is cut, all but an escape that is not whole. A model or cache_salt that has
+// not come is taken for absent: such bodies share their chains with one another and with no other, whatever their
+// models. Documents and the other options, and changes of an Anthropic body's tools, count if they came; as clients write
+// them behind the messages or among them, they are mostly taken for absent. So are max_tokens, stream and n. A member that
+// comes a second time behind the cut is not seen.
 
 // end ends a scan that has run out of text: a fault, unless the text is partial.
 func (s *scanner) end() {

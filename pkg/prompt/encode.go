@@ -1,8 +1,6 @@
 package prompt
 
 import (
-	"encoding/binary"
-
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/weirproxy/weir/pkg/chain"
@@ -15,12 +13,14 @@ const (
 	tagName      = 'N'
 	tagID        = 'I' // of a tool call, or of the call that a tool answers
 	tagReasoning = 'R'
+	tagTask      = 'K' // as DeepSeek's templates call it
 	tagText      = 'X'
-	tagMedia     = 'V' // then a hash of what the client sent
-	tagUUID      = 'U'
+	tagMedia     = 'V' // then a hash (medium.go)
+	tagReference = 'F' // then the name of a tool
+	tagOption    = 'O' // then a name and what it says (options.go)
 	tagCall      = 'C' // then the function's name
 	tagArguments = 'A'
-	tagStrict    = 'S' // of a tool, as an Anthropic body has them
+	tagStrict    = 'S' // of a tool
 	tagDefer     = 'D' // likewise
 	tagString    = '"'
 	tagScalar    = '#'
@@ -34,6 +34,7 @@ const (
 	tagTool      = 't'
 	tagJoin      = 'j' // the value goes on with the one before it
 	tagLine      = 'l' // and so it does after a line break
+	tagRest      = 'r' // a text without its first line
 )
 
 // roleOf is the role of the messages that have one of these tags; "" for other tags.
@@ -71,8 +72,11 @@ type encoder struct {
 	digest xxhash.Digest
 	bytes  int // written to the chain or counted, since begin
 	media  int // media that may still count in full
-	fill   int // bytes of buf in use
-	buf    [4096]byte
+
+	mediaOptions uint64 // a hash of what is said of all media; 0: nothing
+
+	fill int // bytes of buf in use
+	buf  [4096]byte
 }
 
 // begin starts a stream.
@@ -164,26 +168,5 @@ func (e *encoder) json(raw []byte) {
 		default:
 			s.i++
 		}
-	}
-}
-
-// medium writes the hash of an image, audio clip or file, repeated over MediaTokens tokens, so that a chain
-// stays as long as its tokens.
-func (e *encoder) medium(raw []byte) {
-	e.flush()
-	to := e.to
-	e.to = toDigest
-	e.digest.Reset()
-	e.json(raw)
-	e.flush()
-	e.to = to
-	n := 8
-	if e.media > 0 {
-		e.media--
-		n = MediaTokens * chain.BytesPerToken
-	}
-	sum := e.digest.Sum64()
-	for ; e.fill < n; e.fill += 8 {
-		binary.LittleEndian.PutUint64(e.buf[e.fill:], sum)
 	}
 }

@@ -1,6 +1,8 @@
 package prompt
 
 import (
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -15,9 +17,42 @@ func (r render) of(api API, c conversation, order ...string) string {
 	case APICompletions, APIEmbeddings:
 		m = map[string]string{map[API]string{APICompletions: "prompt", APIEmbeddings: "input"}[api]: r.batch(c)}
 	default:
-		return r.ordered(r.chatMembers(c), c, order)
+		m = r.chatMembers(c)
 	}
+	r.options(api, c, m)
 	return r.ordered(m, c, order)
+}
+
+// options adds what the body says of how its prompt is rendered.
+func (r render) options(api API, c conversation, m map[string]string) {
+	var kwargs []string
+	for i, v := range c.kwargs {
+		kwargs = append(kwargs, r.member(string(rune('a'+i)), r.list("{}", true, r.member("x", r.str(v)), r.member("y", "[1,{}]"))))
+	}
+	if len(kwargs) > 0 || r.IntN(3) == 0 {
+		m["chat_template_kwargs"] = r.list("{}", true, kwargs...)
+	}
+	effort := ""
+	if c.effort != "" {
+		effort = r.list("{}", true, r.member("effort", r.str(c.effort)), r.member("x", []string{"", "1"}[r.IntN(2)]))
+	}
+	switch api {
+	case APIMessages, APICount:
+		m["output_config"], m["thinking"] = effort, []string{"", `{"type":"enabled","budget_tokens":5}`}[r.IntN(2)]
+	case APIResponses:
+		m["reasoning"] = effort
+	case APIChat:
+		if effort != "" {
+			m["reasoning_effort"] = r.str(c.effort)
+		}
+		var documents []string
+		for _, d := range c.documents {
+			documents = append(documents, r.list("{}", false, r.member("title", `"t"`), r.member("text", r.str(d))))
+		}
+		if len(documents) > 0 || r.IntN(3) == 0 {
+			m["documents"] = r.list("[]", false, documents...)
+		}
+	}
 }
 
 func (r render) ordered(m map[string]string, c conversation, order []string) string {
@@ -32,8 +67,8 @@ func (r render) ordered(m map[string]string, c conversation, order []string) str
 		delete(m, k)
 	}
 	var first []string
-	for k, v := range m {
-		first = append(first, r.member(k, v))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		first = append(first, r.member(k, m[k]))
 	}
 	r.Shuffle(len(first), func(i, j int) { first[i], first[j] = first[j], first[i] })
 	return r.space() + r.list("{}", false, append(first, all...)...) + r.space()
@@ -45,8 +80,8 @@ func (r render) chatMembers(c conversation) map[string]string {
 		turns = append(turns, r.turn(t))
 	}
 	return map[string]string{"messages": r.list("[]", false, turns...), "tools": r.tools(c, func(t string) string {
-		fn := r.list("{}", false, r.member("name", r.str(t)), r.member("strict", "true"))
-		return r.list("{}", false, r.member("type", r.str("function")), r.member("function", fn))
+		fn := r.list("{}", true, r.member("name", r.str(t)), r.member("strict", "true"), r.member("parameters", `{"type":"object"}`))
+		return r.list("{}", true, r.member("type", r.str("function")), r.member("function", fn))
 	})}
 }
 
@@ -122,7 +157,7 @@ func (r render) anthropicMembers(c conversation) map[string]string {
 }
 
 func (r render) image(data string) string {
-	source := r.list("{}", false, r.member("type", r.str("base64")), r.member("data", r.str(data)))
+	source := r.list("{}", true, r.member("type", r.str("base64")), r.member("data", r.str(data)), r.member("media_type", `"image/png"`))
 	return r.block("image", r.member("source", source))
 }
 
@@ -154,7 +189,7 @@ func (r render) anthropicTurn(t turn) string {
 
 func (r render) responsesMembers(c conversation) map[string]string {
 	m := map[string]string{"tools": r.tools(c, func(t string) string {
-		return r.list("{}", false, r.member("type", r.str("function")), r.member("name", r.str(t)))
+		return r.list("{}", true, r.member("type", r.str("function")), r.member("name", r.str(t)))
 	})}
 	var items []string
 	for i, t := range c.turns {
@@ -185,7 +220,7 @@ func (r render) content(t turn, kind string) string {
 		parts = append(parts, r.block(kind, r.member("text", r.str(p))))
 	}
 	if t.image != "" {
-		parts = append(parts, r.block("input_image", r.member("image_url", r.str(t.image))))
+		parts = append(parts, r.block("input_image", r.member("image_url", r.str(t.image)), r.member("detail", []string{"", `"high"`}[r.IntN(2)])))
 	}
 	return r.list("[]", false, parts...)
 }

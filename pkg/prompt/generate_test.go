@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 )
@@ -62,6 +63,9 @@ type turn struct {
 
 type conversation struct {
 	model, salt string
+	documents   []string
+	effort      string
+	kwargs      []string // values
 	tools       []string
 	turns       []turn
 }
@@ -78,6 +82,12 @@ func text(r *rand.Rand, longest int) string {
 
 func converse(r *rand.Rand) (c conversation) {
 	c.model, c.salt = text(r, 8), text(r, 2)
+	if r.IntN(4) == 0 {
+		c.documents, c.effort = []string{text(r, 200), text(r, 9)}, text(r, 5)
+	}
+	for range max(0, r.IntN(6)-3) {
+		c.kwargs = append(c.kwargs, text(r, 9))
+	}
 	for range r.IntN(3) {
 		c.tools = append(c.tools, text(r, 300))
 	}
@@ -102,17 +112,18 @@ func (r render) body(c conversation) string { return r.of(APIChat, c) }
 func (r render) turn(t turn) string {
 	var parts []string
 	for _, p := range t.content {
+		p = r.signed(t.role, p)
 		parts = append(parts, r.list("{}", true, r.member("type", r.str("text")), r.member("text", r.str(p))))
 	}
 	if t.image != "" {
-		image := r.list("{}", true, r.member("url", r.str(t.image)))
+		image := r.list("{}", true, r.member("url", r.str(t.image)), r.member("detail", []string{"", `"auto"`, `"low"`}[r.IntN(3)]))
 		parts = append(parts, r.list("{}", true, r.member("type", r.str("image_url")), r.member("image_url", image)))
 	}
 	content := r.list("[]", false, parts...)
 	if len(parts) == 0 {
 		content = []string{content, "null", ""}[r.IntN(3)]
 	} else if len(parts) == 1 && t.image == "" && r.IntN(2) == 0 {
-		content = r.str(t.content[0])
+		content = r.str(r.signed(t.role, t.content[0]))
 	}
 	calls, id := "", ""
 	if t.call != [2]string{} {
@@ -124,4 +135,12 @@ func (r render) turn(t turn) string {
 	}
 	return r.list("{}", true, r.member("role", r.str(t.role)), r.member("content", content),
 		r.member("tool_calls", calls), r.member("tool_call_id", id))
+}
+
+// signed is a text that may have an attribution before it if it is the system's, and something is left behind that.
+func (r render) signed(role, said string) string {
+	if role == "system" && said != "" && r.IntN(3) == 0 {
+		return "x-anthropic-billing-header: cch=" + strconv.Itoa(r.IntN(1000)) + "\n" + said
+	}
+	return said
 }

@@ -24,7 +24,7 @@ func TestLargeBodies(t *testing.T) {
 		"parts":                 {chatPath, func(n int) string { return chat(`{"content":[` + strings.Repeat(`"abcdefg",`, n) + `""]}`) }, ReasonShape},
 		"messages":              {chatPath, func(n int) string { return chat(strings.Repeat(`{"a":"b"},`, n) + `{}`) }, ReasonShape},
 		"elements":              {chatPath, func(n int) string { return `{"messages":[],"x":[` + strings.Repeat(`"abcdefg",`, n) + `0]}` }, ReasonNone},
-		"elements of tools":     {chatPath, func(n int) string { return `{"messages":[],"tools":[` + strings.Repeat(`"abcdefg",`, n) + `0]}` }, ReasonNone},
+		"elements of tools":     {chatPath, func(n int) string { return `{"messages":[],"tools":[` + strings.Repeat(`"abcdefg",`, n) + `0]}` }, ReasonShape},
 		"keys":                  {chatPath, func(n int) string { return `{"messages":[]` + strings.Repeat(`,"key":123`, n) + `}` }, ReasonNone},
 		"keys of a message":     {chatPath, func(n int) string { return chat(`{"a":1` + strings.Repeat(`,"key":123`, n) + `}`) }, ReasonNone},
 		"keys of tools":         {chatPath, func(n int) string { return `{"messages":[],"tools":{"a":1` + strings.Repeat(`,"key":123`, n) + `}}` }, ReasonNone},

@@ -23,7 +23,7 @@ func parseAt(path string, at ToolsPosition, body string) Prompt {
 	var dst, model Prompt
 	p.Parse(&model, Input{Path: path, Body: []byte(body)})
 	p.Parse(&dst, Input{Path: path, Body: []byte(body), Tools: map[string]ToolsPosition{model.Model: at}})
-	if dst.Reason == ReasonNone {
+	if dst.Reason == ReasonNone && !p.truncated {
 		p.enc.hasher.Write(make([]byte, chain.BlockBytes))
 		dst.Chain = slices.Clone(p.enc.hasher.Chain())
 	}

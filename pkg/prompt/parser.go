@@ -11,19 +11,24 @@ import (
 // Parser reads bodies. It keeps its scratch memory from one request to the next, bounded by MaxParts, and a
 // body only until Parse returns. The zero value is ready. Not safe for concurrent use.
 type Parser struct {
-	scan     scanner
-	enc      encoder
-	api      API
-	head     []field // what stands before all messages though the body has it elsewhere
-	tools    []field
-	fields   []field     // of the messages, in canonical order but for the tools
-	parts    []field     // of the message being scanned: its content
-	calls    []field     // likewise: its tool calls
-	thoughts []field     // likewise: its reasoning
-	images   []field     // of the tool's result being scanned
-	hashes   chain.Chain // of the last request, which has a copy of its own size
-	broken   bool        // the messages cannot be read
-	over     bool        // they have more than MaxParts parts
+	scan       scanner
+	enc        encoder
+	api        API
+	head       []field // what stands before all messages though the body has it elsewhere
+	tools      []field
+	changes    []field     // of the tools, in the messages
+	fields     []field     // of the messages, in canonical order but for the tools
+	parts      []field     // of the message being scanned: its content
+	calls      []field     // likewise: its tool calls
+	thoughts   []field     // likewise: its reasoning
+	images     []field     // of the tool's result being scanned
+	references []field     // likewise: the tools that it names
+	hashes     chain.Chain // of the last request, which has a copy of its own size
+	broken     bool        // the messages cannot be read
+	over       bool        // there are more than MaxParts parts
+
+	longest   int  // tokens that a prompt is cut to; 0: it is not
+	truncated bool // the prompt of the chain is
 
 	model, salt, cacheKey string                       // of the last request: not made again while they stay the same
 	name                  [MaxNameBytes + maxStep]byte // scratch
@@ -33,9 +38,9 @@ type Parser struct {
 // firstBlocks is the room for blocks that a Parser begins with: 32 Ki tokens, more than most prompts have.
 const firstBlocks = 512
 
-// Parse fills dst from a request, using the memory of dst.Chain again. It never fails: what it cannot read is
-// estimated from its size, and dst.Reason says why. Time is linear in the body; nothing is allocated once the scratch memory has grown,
-// except for a model, salt or key that differs from the last one.
+// Parse fills dst from a request, using the memory of dst.Chain again. It never fails: what it cannot read is estimated
+// from its size, and dst.Reason says why. Time is linear in the body; nothing is allocated once the scratch memory has
+// grown, except for a model, salt or key that differs from the last one.
 func (p *Parser) Parse(dst *Prompt, in Input) {
 	*dst = Prompt{Chain: dst.Chain[:0], Prompts: 1, Answers: 1}
 	dst.API, p.path = apiOf(in.Path, p.path)
@@ -43,14 +48,18 @@ func (p *Parser) Parse(dst *Prompt, in Input) {
 	p.api = dst.API
 	p.hashes = slices.Grow(p.hashes[:0], firstBlocks)
 	p.enc.hasher.Reset(0, p.hashes)
+	p.longest, p.truncated = 0, false
 	dst.Reason = p.read(dst, in)
-	p.hashes = p.enc.hasher.Chain()
-	dst.Chain = append(dst.Chain, p.hashes...)
+	if p.hashes = p.enc.hasher.Chain(); !p.truncated {
+		dst.Chain = append(dst.Chain, p.hashes...)
+	}
 	size := max(in.Size, int64(len(in.Body)))
 	switch {
 	case dst.Reason != ReasonNone:
 		dst.Chain, dst.Exact, dst.Prompts = dst.Chain[:0], false, 1
-		dst.Tokens = sizeTokens(size, in.Unread != ReasonNone || looksJSON(in.Body))
+		if dst.Reason != ReasonStored || dst.Tokens == 0 || p.scan.cut {
+			dst.Tokens = sizeTokens(size, in.Unread != ReasonNone || looksJSON(in.Body))
+		}
 	case p.scan.cut:
 		dst.Exact, dst.Prompts = false, 1
 		dst.Tokens = max(sizeTokens(size, true), len(dst.Chain)*chain.BlockTokens)
@@ -73,6 +82,7 @@ func (p *Parser) read(dst *Prompt, in Input) Reason {
 		return r
 	}
 	p.answers(dst, &m)
+	p.longest = integer(p.scan.of(m.truncate))
 	if !p.text(&p.model, m.model) || !p.text(&p.salt, m.salt) {
 		return ReasonShape
 	}
@@ -86,10 +96,15 @@ func (p *Parser) read(dst *Prompt, in Input) Reason {
 // answers reads what bounds the answers.
 func (p *Parser) answers(dst *Prompt, m *members) {
 	dst.Stream = string(p.scan.of(m.stream)) == "true"
-	for _, v := range [...]span{m.maxOutput, m.maxCompletionTokens, m.maxTokens} {
-		if dst.MaxTokens == 0 {
-			dst.MaxTokens = integer(p.scan.of(v))
-		}
+	limit := m.maxTokens
+	switch {
+	case dst.API == APIResponses:
+		limit = m.maxOutput
+	case dst.API == APIChat && !p.absent(m.maxCompletionTokens):
+		limit = m.maxCompletionTokens
+	}
+	if dst.MaxTokens = integer(p.scan.of(limit)); string(p.scan.of(limit)) == "0" {
+		dst.MaxTokens = 1 // of an echo: vLLM decodes once
 	}
 	dst.Answers = integer(p.scan.of(m.n))
 	if dst.API == APICompletions { // of best_of answers, n are returned

@@ -56,7 +56,7 @@ func apiOf(path string, scratch []byte) (API, []byte) {
 
 // silent reports whether a request asks for no answer of a model: by its API, or by the last part of its path,
 // which is a server's own for scores, tokens and the like; and where it has no body, as those have that look
-// something up.
+// something up. The paths of package extproc tell another thing, the form of an error.
 func silent(api API, path []byte, in Input) bool {
 	switch {
 	case api == APIEmbeddings || api == APICount:
@@ -67,7 +67,7 @@ func silent(api API, path []byte, in Input) bool {
 		return true
 	}
 	switch string(path[bytes.LastIndexByte(path, '/')+1:]) {
-	case "rerank", "score", "pooling", "classify", "embed", "tokenize", "detokenize", "render":
+	case "rerank", "score", "generative_scoring", "pooling", "classify", "embed", "tokenize", "detokenize", "render":
 		return true
 	}
 	return false

@@ -4,13 +4,15 @@
 // One scan of the JSON records where the parts of the prompt stand; one pass then writes them, in an order
 // that does not depend on the client, into a chain.Hasher. That canonical stream is
 //
-//	a conversation  the leading messages of system and developer, the tools, and the other messages, or as
-//	                ToolsPosition has it. Per message
-//	                FF M role  content: FF X text | FF V media | FF U uuid ...
-//	                [FF N name]  [FF I id of the call that it answers]  [FF R reasoning]
-//	                tool calls: FF C name  [FF I id]  [FF A arguments] ...
-//	                tools: FF T and all of them, or per tool what an Anthropic body has:
-//	                FF T name  [FF X description]  [FF A input_schema]  [FF S strict]  [FF D defer_loading]
+//	a conversation  what tells how to render it, the leading messages of system and developer, the tools, and the
+//	                other messages, or as ToolsPosition has it
+//	                per option (options.go) FF O name, and its value or a hash of it
+//	                per message
+//	                FF M role  content: FF X text | FF V media | FF F name of a tool ...  [FF T a developer's tools]
+//	                [FF N name]  [FF I id of the call that it answers]  [FF K task]  [FF R reasoning]
+//	                tool calls: FF C name  [FF I id]  [FF A arguments]  [FF N namespace]  [FF X a custom one's input] ...
+//	                per function FF T name  [FF X description]  [FF A parameters]  [FF S strict]  [FF D defer_loading],
+//	                and FF T with all of it for another tool
 //	other prompts   the text, or each token id as 4 bytes, little-endian
 //
 // A conversation is a chat's messages; instructions and input of a Responses body (responses.go); system and
@@ -22,13 +24,14 @@
 // UTF-8) starts every tag; an FF inside a string is written FF 00 and a lone surrogate FF 01 and its two
 // bytes, so no string can imitate a tag and ("ab", "c") differs from ("a", "bc") without a length in front:
 // a longer message or a longer conversation keeps all full blocks of the shorter one. A value that should be
-// a string and is not, and all of tools, is written token by token: FF and one of {, }, [, ], " (a string) or
-// # (a number or literal, as spelled). Object keys inside tools keep their order, because chat templates
-// render them in that order. null and absent are the same, and so are no tools and a list of none.
+// a string and is not, and a tool's parameters, are written token by token: FF and one of {, }, [, ], " (a string) or
+// # (a number or literal, as spelled). Object keys in there keep their order, because chat templates render them
+// in that order; one that stands twice in an object counts twice, which costs a match and promises none. null and absent are
+// the same, and so are no tools and a list of none, no content and one that is an empty text.
 //
 // Tokens follow from the same stream: ceil(bytes / chain.BytesPerToken), so Tokens and the blocks of Chain
 // measure the same thing, and the two or three bytes of framing stand for what a chat template adds. Token
-// ids count exactly. An image, audio or file counts MediaTokens whatever its size and takes part by its hash.
+// ids count exactly. An image, audio or file counts MediaTokens whatever its size and takes part by its hash (medium.go).
 //
 // A list of prompts has the chain of its first item and the tokens of all: a replica computes the batch
 // together, and only a leading prefix can be looked up. It gets as many answers as it has prompts, times n.
@@ -55,10 +58,13 @@ const (
 
 var apiNames = [...]string{"other", "chat", "completions", "responses", "messages", "count_tokens", "embeddings"}
 
+// anthropic reports whether an API has the members of Anthropic's messages.
+func (a API) anthropic() bool { return a == APIMessages || a == APICount }
+
 // String returns the API's name, one of a closed set that is safe as a metric label.
 func (a API) String() string { return apiNames[min(int(a), len(apiNames)-1)] }
 
-// Reason tells why a prompt was read by its size only.
+// Reason tells why a prompt has no chain. Its tokens are those of its size, and with ReasonStored what the body has.
 type Reason uint8
 
 const (
@@ -105,8 +111,8 @@ const (
 	// bytes and a salt is a digest; the bound limits what a Parser keeps between requests.
 	MaxNameBytes = 1 << 10
 
-	// MaxParts bounds the parts recorded (roles, texts, calls) of one prompt; more is ReasonShape. Each costs
-	// the server at least a token, and 131,072 is beyond most contexts.
+	// MaxParts bounds the parts recorded (roles, texts, calls) of one prompt; more is ReasonShape, of a system text
+	// or of tools so many. Each costs the server at least a token, and 131,072 is beyond most contexts.
 	MaxParts = 128 << 10
 
 	// MaxAnswers bounds n, the answers to one prompt: OpenAI's bound. vLLM has none, and more are counted as so many.
@@ -134,7 +140,7 @@ type Prompt struct {
 	Model     string      // as the client names it; "" if absent or unread. Not safe as a metric label
 	Chain     chain.Chain // empty when Reason is set; its memory is used again by the next Parse into this Prompt
 	Tokens    int         // estimated prompt tokens, of all prompts of a batch; 0 only for an empty body
-	MaxTokens int         // bound on each answer in tokens; 0: not given
+	MaxTokens int         // bound on each answer in tokens, at least 1; 0: not given
 	Prompts   int         // in the list that it is, 1 to MaxPrompts
 	Answers   int         // asked for to each of them, 1 to MaxAnswers
 	Silent    bool        // it is no request for an answer: embeddings, a count of tokens

@@ -124,7 +124,7 @@ func TestParserForgets(t *testing.T) {
 	for range 500 {
 		body := []byte(render{r}.body(converse(r)))
 		if r.IntN(3) == 0 {
-			body = []byte(seeds[r.IntN(len(seeds))])
+			body = []byte(slices.Concat(seeds, shapeSeeds)[r.IntN(len(seeds)+len(shapeSeeds))])
 		}
 		in := Input{Path: "/other", Body: body, Partial: r.IntN(2) == 0, Tools: map[string]ToolsPosition{"m": positions[r.IntN(4)]}}
 		if api := API(r.IntN(7)); api != APIOther {
@@ -153,7 +153,7 @@ func TestParseAllocatesNothing(t *testing.T) {
 	for _, b := range benchBodies(16 << 10) {
 		bodies = append(bodies, b)
 	}
-	for _, s := range seeds[len(seeds)-12:] { // the other shapes, and bodies that are cut
+	for _, s := range shapeSeeds {
 		bodies = append(bodies, []byte(s))
 	}
 	tools := map[string]ToolsPosition{"m": ToolsBeforeLastUser}

@@ -14,8 +14,9 @@ func (s *stream) item(raw json.RawMessage, m map[string]json.RawMessage) bool {
 		s.put('I', m["call_id"])
 		if plainString(m["type"]) == "function_call" {
 			s.put('A', m["arguments"])
+			s.put('N', m["namespace"])
 		} else {
-			s.put('A', m["input"])
+			s.put('X', m["input"])
 		}
 	case "function_call_output", "custom_tool_call_output":
 		s.message(nil, "tool")
@@ -36,7 +37,7 @@ func (s *stream) item(raw json.RawMessage, m map[string]json.RawMessage) bool {
 			return false
 		}
 		s.message(nil, "assistant")
-		s.medium(raw)
+		s.medium('f', raw)
 	}
 	return false
 }
@@ -51,6 +52,8 @@ func (s *stream) joined(blocks []json.RawMessage) {
 			m := object(raw)
 			if kind := plainString(m["type"]); kind == "text" {
 				raw = m["text"]
+			} else if kind == "tool_addition" || kind == "tool_removal" {
+				continue
 			} else if known := blockKinds[kind]; known || m["text"] == nil {
 				continue
 			} else {
@@ -77,37 +80,14 @@ var blockKinds = map[string]bool{
 func (s *stream) anthropicSystem(raw json.RawMessage) {
 	if blocks, ok := array(raw); ok {
 		s.joined(blocks)
+	} else if len(raw) > 0 && raw[0] == '{' {
+		s.joined([]json.RawMessage{raw})
 	} else if !isEmpty(raw) {
 		s.message(nil, "system")
-		s.always('X', raw)
+		s.system = true
+		s.put('X', raw)
+		s.system = false
 	}
-}
-
-func anthropicTools(raw json.RawMessage) (out []byte) {
-	list, ok := array(raw)
-	if !ok && !nothing(raw) {
-		return append([]byte{0xFF, 'T'}, tokens(raw)...)
-	}
-	for _, tool := range list {
-		if tool[0] != '{' {
-			out = append(append(out, 0xFF, 'T'), tokens(tool)...)
-			continue
-		}
-		m := object(tool)
-		out = append(out, 0xFF, 'T')
-		if v := m["name"]; v != nil {
-			out = append(out, tokens(v)...)
-		}
-		for _, k := range []struct {
-			tag  byte
-			name string
-		}{{'X', "description"}, {'A', "input_schema"}, {'S', "strict"}, {'D', "defer_loading"}} {
-			if v := m[k.name]; !null(v) {
-				out = append(append(out, 0xFF, k.tag), valueOf(v)...)
-			}
-		}
-	}
-	return out
 }
 
 // anthropic adds a message: what tools answered first, then the rest of it.
@@ -117,6 +97,9 @@ func (s *stream) anthropic(m map[string]json.RawMessage) {
 		role = json.RawMessage("null")
 	}
 	blocks, list := array(m["content"])
+	if c := m["content"]; len(c) > 0 && c[0] == '{' {
+		blocks, list = []json.RawMessage{c}, true
+	}
 	kind := func(b json.RawMessage) string {
 		if b[0] != '{' {
 			return ""
@@ -124,8 +107,11 @@ func (s *stream) anthropic(m map[string]json.RawMessage) {
 		return plainString(object(b)["type"])
 	}
 	for _, b := range blocks {
-		if kind(b) == "tool_result" {
+		switch kind(b) {
+		case "tool_result":
 			s.toolResult(object(b))
+		case "tool_addition", "tool_removal":
+			s.changes = append(append(s.changes, 0xFF, 'T'), tokens(b)...)
 		}
 	}
 	if plainString(role) == "system" {
@@ -138,19 +124,22 @@ func (s *stream) anthropic(m map[string]json.RawMessage) {
 	before := len(s.all)
 	s.message(role, "")
 	bare := len(s.all[before].out)
-	if !list {
+	if !list && !isEmpty(m["content"]) {
 		s.put('X', m["content"])
 	}
 	var thoughts, calls []json.RawMessage
 	for _, b := range blocks {
 		switch kind(b) {
-		case "tool_result", "redacted_thinking", "tool_reference", "tool_addition", "tool_removal":
+		case "tool_result", "redacted_thinking", "tool_reference":
+		case "tool_addition", "tool_removal":
 		case "text":
 			if v := object(b)["text"]; !isEmpty(v) {
 				s.always('X', v)
 			}
-		case "image", "document":
-			s.medium(object(b)["source"])
+		case "image":
+			s.medium('i', object(b)["source"])
+		case "document":
+			s.medium('f', object(b)["source"])
 		case "thinking":
 			thoughts = append(thoughts, object(b)["thinking"])
 		case "tool_use":
@@ -162,6 +151,9 @@ func (s *stream) anthropic(m map[string]json.RawMessage) {
 	if plainString(role) == "user" && len(s.all[before].out) == bare && (list || m["content"] == nil) {
 		s.all = s.all[:before]
 		return
+	}
+	if out := s.all[before].out; len(out) == bare+2 && out[bare+1] == 'X' { // one empty text
+		s.all[before].out = out[:bare]
 	}
 	first := true
 	for _, v := range thoughts {
@@ -187,7 +179,7 @@ func (s *stream) anthropic(m map[string]json.RawMessage) {
 func (s *stream) toolResult(m map[string]json.RawMessage) {
 	s.message(nil, "tool")
 	parts, list := array(m["content"])
-	text, images := valueOf(m["content"]), []json.RawMessage{}
+	text, images, references := valueOf(m["content"]), []json.RawMessage{}, []json.RawMessage{}
 	if list {
 		var texts [][]byte
 		for _, p := range parts {
@@ -197,9 +189,17 @@ func (s *stream) toolResult(m map[string]json.RawMessage) {
 			switch one := object(p); plainString(one["type"]) {
 			case "text":
 				texts = append(texts, valueOf(one["text"]))
-			case "image", "document":
+			case "image":
 				if v := one["source"]; !null(v) {
 					images = append(images, v)
+				}
+			case "tool_reference":
+				v := one["tool_name"]
+				if isEmpty(v) {
+					v = one["name"]
+				}
+				if !null(v) {
+					references = append(references, v)
 				}
 			}
 		}
@@ -211,7 +211,14 @@ func (s *stream) toolResult(m map[string]json.RawMessage) {
 	if len(images) > 0 {
 		s.message(nil, "user")
 		for _, v := range images {
-			s.medium(v)
+			s.medium('i', v)
 		}
+	}
+	if len(references) > 0 {
+		s.message(nil, "tool")
+		for _, v := range references {
+			s.always('F', v)
+		}
+		s.put('I', m["tool_use_id"])
 	}
 }

@@ -1,26 +1,29 @@
 package prompt
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
-
-	"github.com/cespare/xxhash/v2"
 )
 
-// said is a message: who says it, and its part of the canonical stream.
-type said struct {
+// spoken is a message: who says it, and its part of the canonical stream.
+type spoken struct {
 	role string
 	out  []byte
 }
 
 // stream builds the canonical stream of a chat, message by message.
 type stream struct {
-	all   []said
+	all   []spoken
 	media int
+	about uint64
+
+	api     API
+	changes []byte // of tools
+
+	system bool // texts are those of a system message
 }
 
 func (s *stream) write(b ...byte) {
@@ -32,13 +35,16 @@ func (s *stream) write(b ...byte) {
 func (s *stream) message(role json.RawMessage, name string) {
 	if role != nil {
 		name = plainString(role)
-		s.all = append(s.all, said{name, append([]byte{0xFF, 'M'}, valueOf(role)...)})
+		s.all = append(s.all, spoken{name, append([]byte{0xFF, 'M'}, valueOf(role)...)})
 		return
 	}
-	s.all = append(s.all, said{name, append([]byte{0xFF, 'M'}, name...)})
+	s.all = append(s.all, spoken{name, append([]byte{0xFF, 'M'}, name...)})
 }
 
 func (s *stream) put(tag byte, raw json.RawMessage) {
+	if s.system {
+		raw = unsigned(raw)
+	}
 	if !null(raw) {
 		s.always(tag, raw)
 	}
@@ -48,17 +54,24 @@ func (s *stream) always(tag byte, raw json.RawMessage) {
 	s.write(append([]byte{0xFF, tag}, valueOf(raw)...)...)
 }
 
-func (s *stream) medium(raw json.RawMessage) {
-	if null(raw) {
-		return
-	}
-	s.write(0xFF, 'V')
-	sum := binary.LittleEndian.AppendUint64(nil, xxhash.Sum64(tokens(raw)))
-	if s.media++; s.media > MaxMedia {
-		s.write(sum...)
-		return
-	}
-	s.write(bytes.Repeat(sum, MediaTokens*4/8)...)
+// kinds are the members of a part that may count, by what it is, with the kind of each; X is a text.
+var kinds = map[string][]string{
+	"text": {"X text"}, "refusal": {"X refusal"}, "thinking": {"X thinking"}, "reference": {"F name"}, "embeds": {"e data"},
+	"image": {"i image_url", "i image_embeds", "f file_id", "f source"},
+	"video": {"v video_url", "v video_embeds"},
+	"audio": {"o audio_url", "o audio_embeds", "o input_audio"},
+	"file":  {"f file", "f file_data", "f file_id", "f file_url", "f source"},
+	"": {
+		"X text", "X refusal", "X thinking", "i image_url", "i image_embeds", "v video_url", "v video_embeds", "o audio_url", "o audio_embeds",
+		"o input_audio", "f file", "f file_data", "f file_id", "f file_url", "f source",
+	},
+}
+
+var kindOf = map[string]string{
+	"text": "text", "input_text": "text", "output_text": "text", "summary_text": "text", "reasoning_text": "text",
+	"refusal": "refusal", "thinking": "thinking", "tool_reference": "reference", "prompt_embeds": "embeds",
+	"image_url": "image", "input_image": "image", "image_embeds": "image", "video_url": "video", "video_embeds": "video",
+	"audio_url": "audio", "input_audio": "audio", "audio_embeds": "audio", "file": "file", "input_file": "file",
 }
 
 func (s *stream) part(text byte, raw json.RawMessage) {
@@ -66,29 +79,44 @@ func (s *stream) part(text byte, raw json.RawMessage) {
 		s.put(text, raw)
 		return
 	}
-	m, known := object(raw), false
-	for _, k := range []string{"text", "refusal", "thinking"} {
-		_, ok := m[k]
-		known = known || ok
-		s.put(text, m[k])
+	m := object(raw)
+	kind, known := kindOf[plainString(m["type"])]
+	for _, k := range kinds[kind] {
+		v, there := m[k[2:]]
+		known = known || there
+		switch tag := k[0]; {
+		case !there:
+		case tag == 'X':
+			s.put(text, v)
+		case tag == 'F':
+			s.put('F', v)
+		case tag != 'e' && !null(m["uuid"]):
+			s.medium(tag|0x80, m["uuid"])
+			return
+		default:
+			s.medium(tag, v)
+		}
 	}
-	for _, k := range []string{
-		"image_url", "image_embeds", "video_url", "audio_url", "audio_embeds", "input_audio", "file", "file_data", "file_id", "file_url", "source",
-	} {
-		_, ok := m[k]
-		known = known || ok
-		s.medium(m[k])
-	}
-	_, ok := m["uuid"]
-	s.put('U', m["uuid"])
-	if !known && !ok {
-		s.medium(raw)
+	if !known {
+		s.medium('f', raw)
 	}
 }
 
+// content adds a content, but for one that is an empty text.
 func (s *stream) content(text byte, raw json.RawMessage) {
+	last := &s.all[len(s.all)-1]
+	before := len(last.out)
+	defer func() {
+		if len(last.out) == before+2 && last.out[before+1] == text {
+			last.out = last.out[:before]
+		}
+	}()
 	parts, ok := array(raw)
-	if !ok {
+	switch {
+	case ok:
+	case len(raw) > 0 && raw[0] == '{':
+		s.part(text, raw)
+	default:
 		s.put(text, raw)
 	}
 	for _, part := range parts {
@@ -102,11 +130,21 @@ func (s *stream) chat(m map[string]json.RawMessage) {
 		role = json.RawMessage("null")
 	}
 	s.message(role, "")
+	_, list := array(m["content"])
+	list = list || len(m["content"]) > 0 && m["content"][0] == '{'
+	s.system = plainString(role) == "system" && !(list && s.api == APIResponses)
 	s.content('X', m["content"])
+	s.system = false
+	if plainString(role) == "developer" && !nothing(m["tools"]) {
+		s.write(append([]byte{0xFF, 'T'}, tokens(m["tools"])...)...)
+	}
 	s.put('N', m["name"])
 	s.put('I', m["tool_call_id"])
+	s.put('K', m["task"])
+	if null(m["reasoning"]) {
+		m["reasoning"] = m["reasoning_content"]
+	}
 	s.put('R', m["reasoning"])
-	s.put('R', m["reasoning_content"])
 	calls, ok := array(m["tool_calls"])
 	if !ok {
 		s.put('C', m["tool_calls"])
@@ -135,7 +173,7 @@ func nothing(raw json.RawMessage) bool {
 }
 
 // ordered is the stream of a conversation with the tools in their place, one order for each position.
-func ordered(at ToolsPosition, tools []byte, all []said) (out []byte) {
+func ordered(at ToolsPosition, tools []byte, all []spoken) (out []byte) {
 	where := 0
 	switch at {
 	case ToolsFirst:
@@ -150,7 +188,7 @@ func ordered(at ToolsPosition, tools []byte, all []said) (out []byte) {
 			where++
 		}
 	}
-	for _, m := range slices.Insert(slices.Clone(all), where, said{"", tools}) {
+	for _, m := range slices.Insert(slices.Clone(all), where, spoken{"", tools}) {
 		out = append(out, m.out...)
 	}
 	return out
@@ -159,21 +197,22 @@ func ordered(at ToolsPosition, tools []byte, all []said) (out []byte) {
 // conversationOf is the stream of a chat as an API has it, its tools as the API of the path has them; false if
 // a message is no object, and stored if one is kept by the server.
 func conversationOf(path, api API, at ToolsPosition, m map[string]json.RawMessage, messages []json.RawMessage) (out []byte, stored, ok bool) {
-	var s stream
-	var tools []byte
-	if !nothing(m["tools"]) {
-		tools = append([]byte{0xFF, 'T'}, tokens(m["tools"])...)
-	}
-	if path == APIMessages || path == APICount {
-		tools = anthropicTools(m["tools"])
+	s := stream{api: api}
+	head, tools := options(path, api, m), toolsOf(m["tools"])
+	for i, k := range []string{"mm_processor_kwargs", "media_io_kwargs"} {
+		if !nothing(m[k]) {
+			s.about = folded(s.about, folded(uint64(i), hashOf(m[k])))
+		}
 	}
 	switch api {
 	case APIMessages, APICount:
 		s.anthropicSystem(m["system"])
 	case APIResponses:
-		if v := m["instructions"]; !null(v) && string(v) != `""` {
+		if v := m["instructions"]; !isEmpty(v) {
 			s.message(nil, "system")
-			s.always('X', v)
+			s.system = true
+			s.put('X', v)
+			s.system = false
 		}
 	}
 	for _, raw := range messages {
@@ -189,7 +228,8 @@ func conversationOf(path, api API, at ToolsPosition, m map[string]json.RawMessag
 			s.chat(m)
 		}
 	}
-	return ordered(at, tools, s.all), stored, true
+	tools = append(append(tools, s.changes...), optionOf("chat_template_kwargs", m["chat_template_kwargs"])...)
+	return append(head, ordered(at, tools, s.all)...), stored, true
 }
 
 var digits = regexp.MustCompile(`^[0-9]+$`)

@@ -21,6 +21,8 @@ type wanted struct {
 	Prompt
 	seed   uint64
 	stream []byte // of the first prompt
+
+	truncated bool // it is
 }
 
 // object decodes a JSON object: the last of equal keys wins.
@@ -96,29 +98,42 @@ func decoded(raw json.RawMessage) []byte {
 	return []byte(out.String())
 }
 
-// tokens spells out a JSON value; the raw text of strings is cut out by offsets, since a Decoder does not
-// tell a lone surrogate from U+FFFD.
-func tokens(raw json.RawMessage) []byte {
-	var out []byte
+// token is one of a JSON value: a delimiter, a string or a scalar, with its bytes in the canonical stream.
+type token struct {
+	kind byte
+	out  []byte
+}
+
+// lex cuts a JSON value into tokens; the raw text of strings is cut out by offsets, since a Decoder does not tell a
+// lone surrogate from U+FFFD.
+func lex(raw json.RawMessage) (all []token) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	for from := int64(0); ; from = dec.InputOffset() {
 		tok, err := dec.Token()
 		if err == io.EOF {
-			return out
+			return all
 		} else if err != nil {
 			panic(err)
 		}
 		text := bytes.TrimLeft(raw[from:dec.InputOffset()], " \t\r\n,:")
 		switch tok := tok.(type) {
 		case json.Delim:
-			out = append(out, 0xFF, byte(tok))
+			all = append(all, token{byte(tok), []byte{0xFF, byte(tok)}})
 		case string:
-			out = append(append(out, 0xFF, '"'), decoded(text)...)
+			all = append(all, token{'"', append([]byte{0xFF, '"'}, decoded(text)...)})
 		default:
-			out = append(append(out, 0xFF, '#'), text...)
+			all = append(all, token{'#', append([]byte{0xFF, '#'}, text...)})
 		}
 	}
+}
+
+// tokens spells out a JSON value.
+func tokens(raw json.RawMessage) (out []byte) {
+	for _, t := range lex(raw) {
+		out = append(out, t.out...)
+	}
+	return out
 }
 
 func valueOf(raw json.RawMessage) []byte {
@@ -205,9 +220,16 @@ func reference(api API, at ToolsPosition, body []byte) (w wanted) {
 	w.Reason, w.Tokens, w.seed = ReasonNone, 0, chain.Seed(model, salt)
 	if w.Reason = w.prompt(m, at, salt); w.Reason != ReasonNone {
 		size.Reason = w.Reason
+		if w.Reason == ReasonStored && w.Tokens > 0 {
+			size.Tokens = w.Tokens
+		}
 		return size
 	}
 	w.Tokens = max(1, w.Tokens)
+	if n := limitOf(m["truncate_prompt_tokens"]); n > 0 && ceil4(len(w.stream)) > n {
+		w.truncated = true
+		return w
+	}
 	w.Chain = chainOf(w.seed, w.stream)
 	return w
 }
@@ -215,10 +237,14 @@ func reference(api API, at ToolsPosition, body []byte) (w wanted) {
 // answers reads what bounds the answers.
 func (w *wanted) answers(m map[string]json.RawMessage) {
 	w.Stream = string(m["stream"]) == "true"
-	for _, k := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
-		if v := limitOf(m[k]); v > 0 {
-			w.MaxTokens = v
-		}
+	limit := m["max_tokens"]
+	if w.API == APIResponses {
+		limit = m["max_output_tokens"]
+	} else if v := m["max_completion_tokens"]; w.API == APIChat && !null(v) {
+		limit = v
+	}
+	if w.MaxTokens = limitOf(limit); string(limit) == "0" {
+		w.MaxTokens = 1
 	}
 	w.Answers = limitOf(m["n"])
 	if w.API == APICompletions && limitOf(m["best_of"]) > w.Answers {

@@ -7,26 +7,22 @@ package prompt
 
 // instructions records the instructions as the system message.
 func (p *Parser) instructions(v span) {
-	if p.head = p.head[:0]; !p.empty(v) {
-		p.head = append(p.head, field{tag: tagSystem}, field{tagText, v})
+	if p.head = p.head[:0]; !p.emptyText(v) {
+		p.head = p.unsigned(append(p.head, field{tag: tagSystem}, field{tagText, v}))
 	}
-}
-
-// empty reports whether a value is absent, null or the empty string.
-func (p *Parser) empty(v span) bool {
-	raw := p.scan.of(v)
-	return len(raw) == 0 || string(raw) == "null" || string(raw) == `""`
 }
 
 // items scans an input; false if it is neither a string nor an array. An item that only names what the server keeps
 // sets m.reference.
 func (p *Parser) items(m *members) bool {
 	s := &p.scan
-	p.fields, p.broken, p.over, m.reference = p.fields[:0], false, len(p.tools) >= MaxParts, false
+	p.fields, p.changes, p.broken, p.over, m.reference = p.fields[:0], p.changes[:0], false, false, false
 	switch s.peek() {
 	case '"':
 		p.append(&p.fields, tagUser, span{})
-		p.append(&p.fields, tagText, s.value())
+		if v := s.value(); !p.emptyText(v) {
+			p.append(&p.fields, tagText, v)
+		}
 		return true
 	case '[':
 	default:
@@ -45,7 +41,7 @@ func (p *Parser) items(m *members) bool {
 	return true
 }
 
-var itemKeys = [...]string{"type", "role", "call_id", "name", "arguments", "input", "output", "content", "summary"}
+var itemKeys = [...]string{"type", "role", "call_id", "name", "arguments", "input", "output", "content", "summary", "namespace"}
 
 const (
 	itemType = iota
@@ -57,6 +53,7 @@ const (
 	itemOutput
 	itemContent
 	itemSummary
+	itemNamespace
 )
 
 // inputItem scans one item, and then that of it which tells what it is.
@@ -64,7 +61,7 @@ func (p *Parser) inputItem(m *members) {
 	s := &p.scan
 	start := s.i
 	var v [len(itemKeys)]span
-	p.object(itemKeys[:], v[:], 0)
+	p.scan.object(itemKeys[:], v[:], 0)
 	end := s.i
 	if end == len(s.b) { // failed, or cut
 		return
@@ -73,8 +70,10 @@ func (p *Parser) inputItem(m *members) {
 	switch {
 	case p.is(kind, "function_call"):
 		p.itemCall(v[itemName], id, v[itemArguments])
-	case p.is(kind, "custom_tool_call"):
-		p.itemCall(v[itemName], id, v[itemInput])
+		p.add(&p.fields, tagName, v[itemNamespace])
+	case p.is(kind, "custom_tool_call"): // its input is a text, which vLLM wraps
+		p.itemCall(v[itemName], id, span{})
+		p.add(&p.fields, tagText, v[itemInput])
 	case p.is(kind, "function_call_output"), p.is(kind, "custom_tool_call_output"):
 		p.append(&p.fields, tagTool, span{})
 		p.again(v[itemOutput], tagText)
@@ -82,7 +81,7 @@ func (p *Parser) inputItem(m *members) {
 	case p.is(kind, "reasoning"):
 		p.append(&p.fields, tagAssistant, span{})
 		content := v[itemContent]
-		if p.blank(content) {
+		if p.emptyList(content) {
 			content = v[itemSummary]
 		}
 		p.again(content, tagReasoning)
@@ -93,7 +92,7 @@ func (p *Parser) inputItem(m *members) {
 		p.message()
 	default:
 		p.append(&p.fields, tagAssistant, span{})
-		p.append(&p.fields, tagMedia, span{start, end})
+		p.append(&p.fields, tagFile, span{start, end})
 	}
 	s.i = end
 }
@@ -111,11 +110,14 @@ func (p *Parser) again(v span, text byte) {
 		return
 	}
 	p.scan.i = v.start
-	p.add(&p.fields, text, p.content())
-	for i := range p.parts {
-		if p.parts[i].tag == tagText {
-			p.parts[i].tag = text
+	if all := p.content(); all.end > 0 {
+		p.add(&p.parts, tagText, all)
+	}
+	n := len(p.fields)
+	p.joinContent()
+	for i := range p.fields[n:] {
+		if f := &p.fields[n+i]; f.tag == tagText {
+			f.tag = text
 		}
 	}
-	p.join(p.parts)
 }

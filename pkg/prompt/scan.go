@@ -45,8 +45,8 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// enter steps into the object or array whose first byte peek returned. What is stepped into nests 6 deep at
-// most (a tool call's function); the depth of all else is checked where it is skipped.
+// enter steps into the object or array whose first byte peek returned. What is stepped into nests 7 deep at
+// most (a tool's result in a body that is cut); the depth of all else is checked where it is skipped.
 func (s *scanner) enter() {
 	s.i++
 	s.depth++
@@ -102,6 +102,28 @@ func (s *scanner) key(scratch []byte) []byte {
 	}
 	n, _ := decode(scratch, raw)
 	return scratch[:n]
+}
+
+// object scans an object and puts where the members of these names stand into v. A string among the first open of them that
+// is cut counts as far as it came.
+func (s *scanner) object(names []string, v []span, open int) {
+	var scratch [keyBytes]byte
+	s.enter()
+	for n := 0; s.more('}', n); n++ {
+		key := s.key(scratch[:])
+		i := len(names) - 1
+		for i >= 0 && string(key) != names[i] {
+			i--
+		}
+		switch {
+		case i < 0:
+			s.value()
+		case i < open:
+			v[i] = s.open()
+		default:
+			v[i] = s.value()
+		}
+	}
 }
 
 // str reads the string that starts at i and returns what stands between its quotes. Names, and JSON inside a

@@ -48,12 +48,14 @@ func TestChainsPartWhereTheyDiffer(t *testing.T) {
 			at := positions[r.IntN(4)]
 			a := render{r}.of(api, c)
 			turn := &c.turns[r.IntN(len(c.turns))]
-			spots := []*string{&turn.image, &turn.id, &turn.call[1]}
+			spots := []*string{&turn.image, &turn.id, &turn.call[1], &c.effort}
 			for i := range turn.content {
 				spots = append(spots, &turn.content[i])
 			}
-			for i := range c.tools {
-				spots = append(spots, &c.tools[i])
+			for _, list := range [][]string{c.tools, c.documents, c.kwargs} {
+				for i := range list {
+					spots = append(spots, &list[i])
+				}
 			}
 			spot := spots[r.IntN(len(spots))]
 			old := *spot
@@ -144,7 +146,11 @@ func TestCutBodiesHaveTheWholeChain(t *testing.T) {
 				cut := r.IntN(len(body) + 1)
 				size := int64(len(body))
 				p.Parse(&dst, Input{Path: paths[api], Body: []byte(body[:cut]), Size: size, Partial: true, Tools: tools})
-				if cut < end["model"] || cut < end["cache_salt"] {
+				early := false // what is taken as absent is not there yet
+				for _, k := range []string{"model", "cache_salt", "documents", "chat_template_kwargs", "reasoning_effort", "output_config", "reasoning"} {
+					early = early || cut < end[k]
+				}
+				if early {
 					continue
 				}
 				if len(dst.Chain) > len(all.Chain) || !slices.Equal(dst.Chain, all.Chain[:len(dst.Chain)]) {

@@ -83,7 +83,10 @@ func TestResponsesAreReadAsTheServerDoes(t *testing.T) {
 		{
 			responses(`"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"42"}]`),
 			responses(`"input":[{"id":"fc_1","status":"completed","type":"function_call","arguments":"{}","call_id":"c","name":"f"},{"type":"function_call_output","output":[{"type":"input_text","text":"42"}],"call_id":"c"}]`),
+		},
+		{
 			responses(`"input":[{"type":"custom_tool_call","call_id":"c","name":"f","input":"{}"},{"type":"custom_tool_call_output","call_id":"c","output":"42"}]`),
+			responses(`"input":[{"id":"ctc_1","input":"{}","call_id":"c","name":"f","type":"custom_tool_call"},{"output":[{"type":"input_text","text":"42"}],"call_id":"c","type":"custom_tool_call_output"}]`),
 		},
 		{
 			responses(`"input":[{"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"r"}]}]`),
@@ -95,8 +98,9 @@ func TestResponsesAreReadAsTheServerDoes(t *testing.T) {
 		}
 	}
 	different := []string{
+		responses(`"input":[{"type":"function_call","name":"hi","arguments":"x"}]`), responses(`"input":[{"type":"custom_tool_call","name":"hi","input":"x"}]`),
 		responses(`"input":"hi"`), responses(`"instructions":"hi","input":[]`), responses(`"input":[{"role":"developer","content":"hi"}]`),
-		responses(`"input":[{"role":"assistant","content":[{"type":"output_text","text":"hi"}]}]`), responses(`"input":[{"type":"function_call","name":"hi"}]`),
+		responses(`"input":[{"role":"assistant","content":[{"type":"output_text","text":"hi"}]}]`), responses(`"input":[{"type":"function_call","name":"hi"}]`), responses(`"input":[{"type":"function_call","name":"hi","namespace":"a"}]`), responses(`"input":[{"type":"function_call","name":"hi","namespace":"b"}]`),
 		responses(`"input":[{"type":"function_call_output","output":"hi"}]`), responses(`"input":[{"type":"reasoning","content":"hi"}]`),
 		responses(`"input":[{"type":"web_search_call","id":"1"}]`), responses(`"input":[{"type":"web_search_call","id":"2"}]`),
 		responses(`"input":[{"role":"user","content":[{"type":"input_image","image_url":"hi"}]}]`), responses(`"input":[{"role":"user","content":[{"type":"input_file","file_id":"ho"}]}]`),
@@ -119,9 +123,12 @@ func TestStoredPromptsAreNotRead(t *testing.T) {
 		for _, partial := range []bool{false, true} {
 			var p Parser
 			var got Prompt
-			body := responses(`"max_output_tokens":5,"stream":true,` + member)
+			body, want := responses(`"max_output_tokens":5,"stream":true,`+member), 3 // FF M user FF X hi
+			if !strings.Contains(member, "hi") {
+				want = (len(body) + 3) / 4
+			}
 			p.Parse(&got, Input{Path: paths[APIResponses], Body: []byte(body), Partial: partial})
-			if got.Reason != ReasonStored || len(got.Chain) != 0 || got.Tokens != (len(body)+3)/4 || got.Model != "m" || got.MaxTokens != 5 || !got.Stream {
+			if got.Reason != ReasonStored || len(got.Chain) != 0 || got.Tokens != want || got.Model != "m" || got.MaxTokens != 5 || !got.Stream {
 				t.Errorf("%s: %+v", member, got)
 			}
 		}
@@ -192,6 +199,7 @@ func TestSilent(t *testing.T) {
 		{Input{Path: "/v1/audio/transcriptions", Size: 9, Unread: ReasonMode}, false},
 		{Input{Path: "/v1/rerank/?x", Body: []byte(`{}`)}, true},
 		{Input{Path: "/score", Body: []byte(`{}`)}, true},
+		{Input{Path: "/generative_scoring", Body: []byte(`{}`)}, true},
 		{Input{Path: "/v1/chat/completions/render", Body: []byte(`{}`)}, true},
 		{Input{Path: "/underscore", Body: []byte(`{}`)}, false},
 	} {

@@ -35,23 +35,68 @@ func (t ToolsPosition) Validate() error {
 	return fmt.Errorf("%q is none of %s", string(t), strings.Join(toolsPositions, ", "))
 }
 
-// rawTools records the tools as they stand, where the server takes them so. No tools are none.
-func (p *Parser) rawTools() {
+// toolKeys are what vLLM renders of a tool, in the order of its model, and before them what a chat puts it in.
+var toolKeys = [...]string{"function", "type", "name", "description", "parameters", "input_schema", "strict", "defer_loading"}
+
+const (
+	toolFunction = iota
+	toolType
+	toolName
+	toolDescription
+	toolParameters
+	toolSchema
+	toolStrict
+	toolDefer
+)
+
+// toolList records the tools. What is no array counts as it stands.
+func (p *Parser) toolList() {
+	s := &p.scan
 	p.tools = p.tools[:0]
-	if v := p.scan.value(); !p.blank(v) {
-		p.append(&p.tools, tagTools, v)
+	if s.peek() != '[' {
+		if v := s.value(); !p.emptyList(v) {
+			p.append(&p.tools, tagTools, v)
+		}
+		return
+	}
+	s.enter()
+	for n := 0; s.more(']', n); n++ {
+		if s.peek() == '{' {
+			p.tool()
+		} else {
+			p.append(&p.tools, tagTools, s.value())
+		}
 	}
 }
 
-// blank reports whether a value is absent, null, or an object or array of nothing.
-func (p *Parser) blank(v span) bool {
-	raw := p.scan.of(v)
-	if len(raw) == 0 || string(raw) == "null" {
-		return true
+// tool records what a model sees of a function that it may call, however the API has it; another tool as it stands.
+func (p *Parser) tool() {
+	s := &p.scan
+	start := s.i
+	var v [len(toolKeys)]span
+	s.object(toolKeys[:], v[:], 0)
+	end := s.i
+	switch {
+	case p.starts(v[toolFunction], '{'):
+		deferred := v[toolDefer]
+		s.i, v = v[toolFunction].start, [len(toolKeys)]span{}
+		s.object(toolKeys[:], v[:], 0)
+		s.i = end
+		if p.absent(v[toolDefer]) {
+			v[toolDefer] = deferred
+		}
+	case v[toolParameters].end == 0 && v[toolSchema].end == 0 && !p.is(v[toolType], "function"):
+		p.append(&p.tools, tagTools, span{start, end})
+		return
 	}
-	s := scanner{b: raw, i: 1}
-	c := s.peek()
-	return (raw[0] == '[' || raw[0] == '{') && s.i == len(raw)-1 && class[c] == closer
+	p.append(&p.tools, tagTools, v[toolName])
+	p.add(&p.tools, tagText, v[toolDescription])
+	if v[toolParameters].end == 0 {
+		v[toolParameters] = v[toolSchema]
+	}
+	p.add(&p.tools, tagArguments, v[toolParameters])
+	p.add(&p.tools, tagStrict, v[toolStrict])
+	p.add(&p.tools, tagDefer, v[toolDefer])
 }
 
 // before is how many of the recorded fields stand before the tools.
