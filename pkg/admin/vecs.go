@@ -30,7 +30,7 @@ func newVecs(reg prometheus.Registerer) *vecs {
 		prompt:    histogram("weir_prompt_tokens", "Estimated prompt tokens of a request.", tokenBuckets, "pool"),
 		matched:   counter("weir_matched_tokens_total", "Prompt tokens that the picked replica was believed to hold in its prefix cache.", "pool"),
 		uncached:  counter("weir_uncached_tokens_total", "Prompt tokens that the picked replica was charged for.", "pool"),
-		parse:     counter("weir_parse_total", "Requests by API and by why the prompt was not read; reason none: it was.", "pool", "api", "reason"),
+		parse:     counter("weir_parse_total", "Requests by API and by why the prompt was not read: none (it was), path (another API), empty, encoding (unknown, several or damaged), inflated (over body_limit), busy (no worker or memory to undo it), not_json, depth, shape (no prompt that can be read), stored (begins with what the server keeps), mode (the body mode does not show it).", "pool", "api", "reason"),
 		picks:     counter("weir_picks_total", "Requests by the replica picked first.", "pool", "endpoint"),
 		served:    counter("weir_served_total", "Picked requests by which of the picked replicas served them; other: neither.", "pool", "match"),
 		responses: counter("weir_responses_total", "Answers by class of HTTP status: those of replicas, and of Envoy where a replica could not be reached.", "pool", "code"),

@@ -53,6 +53,9 @@ func Default() []Class {
 // maxClasses bounds them: each has queues and series of metrics of its own.
 const maxClasses = 64
 
+// maxHeldBytes is 16 TiB, as the bound of body_memory is.
+const maxHeldBytes = 1 << 44
+
 // Validate returns every fault of the classes, joined; each begins with its key and a colon.
 func Validate(classes []Class) error {
 	var errs []error
@@ -75,7 +78,7 @@ func Validate(classes []Class) error {
 		if c.Deadline <= 0 || c.Deadline > time.Hour {
 			errs = append(errs, fmt.Errorf("classes[%d].deadline: %v is not between 0 and 1h", i, c.Deadline))
 		}
-		if c.MaxDeadline != 0 && c.MaxDeadline < c.Deadline || c.MaxDeadline > time.Hour {
+		if c.MaxDeadline < 0 || c.MaxDeadline != 0 && c.MaxDeadline < c.Deadline || c.MaxDeadline > time.Hour {
 			errs = append(errs, fmt.Errorf("classes[%d].max_deadline: %v is not between the deadline %v and 1h", i, c.MaxDeadline, c.Deadline))
 		}
 		if c.SharePercent < 0 || c.SharePercent > 100 {
@@ -86,8 +89,8 @@ func Validate(classes []Class) error {
 		if c.MaxHeld < 0 || c.MaxHeld > 1_000_000 {
 			errs = append(errs, fmt.Errorf("classes[%d].max_held: %d is not between 0 and 1000000", i, c.MaxHeld))
 		}
-		if c.MaxHeldBytes < 0 {
-			errs = append(errs, fmt.Errorf("classes[%d].max_held_bytes: %d is negative", i, c.MaxHeldBytes))
+		if c.MaxHeldBytes < 0 || c.MaxHeldBytes > maxHeldBytes {
+			errs = append(errs, fmt.Errorf("classes[%d].max_held_bytes: %d is not between 0 and %d", i, c.MaxHeldBytes, maxHeldBytes))
 		}
 		if i == 0 && c.Bulk {
 			errs = append(errs, errors.New("classes[0].bulk: the first class is the default and the most urgent: it cannot be bulk"))

@@ -214,7 +214,7 @@ func TestValidate(t *testing.T) {
 		{[]Class{{Name: "a", Deadline: time.Second, SharePercent: 60}, {Name: "b", Deadline: time.Second, SharePercent: 41}, {Name: "c", Deadline: time.Second, SharePercent: 5}}, "classes[1].share_percent: with those before it 101, more than 100"},
 		{[]Class{{Name: "a", Deadline: time.Second, MaxHeld: -1}}, "classes[0].max_held: -1 is not between 0 and 1000000"},
 		{[]Class{{Name: "a", Deadline: time.Second, MaxHeld: 1_000_001}}, "classes[0].max_held: 1000001 is not"},
-		{[]Class{{Name: "a", Deadline: time.Second, MaxHeldBytes: -1}}, "classes[0].max_held_bytes: -1 is negative"},
+		{[]Class{{Name: "a", Deadline: time.Second, MaxHeldBytes: -1}}, "classes[0].max_held_bytes: -1 is not between 0 and 17592186044416"},
 		{[]Class{{Name: "B", Bulk: true}}, "classes[0].name: \"B\" is not 1 to 63 of a-z, 0-9, - and _\nclasses[0].deadline: 0s is not between 0 and 1h\nclasses[0].bulk: "},
 	} {
 		err := Validate(c.classes)

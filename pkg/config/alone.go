@@ -39,8 +39,8 @@ func ReadAlone(n *yaml.Node, file string) (Alone, error) {
 	r := newReader(file)
 	r.decode(n, &a, &a.Policy)
 	r.check("", a.validate())
-	if at := r.at["ext_proc_cluster"]; at != nil {
-		r.report(at.Line, "ext_proc_cluster", "it chooses among the clusters of a bootstrap file, and none is given")
+	if line, given := r.line["ext_proc_cluster"]; given {
+		r.report(line, "ext_proc_cluster", "it chooses among the clusters of a bootstrap file, and none is given")
 	}
 	if err := r.err(); err != nil {
 		return Alone{}, err
@@ -54,8 +54,8 @@ func ReadBeside(n *yaml.Node, file string) (Policy, error) {
 	r := newReader(file)
 	r.decode(n, &a, &a.Policy)
 	for _, key := range beside {
-		if at := r.at[key[0]]; at != nil {
-			r.report(at.Line, key[0], key[1])
+		if line, given := r.line[key[0]]; given {
+			r.report(line, key[0], key[1])
 		}
 	}
 	if err := r.err(); err != nil {

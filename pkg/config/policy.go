@@ -62,7 +62,7 @@ func (r *reader) decode(n *yaml.Node, into any, p *Policy) {
 	if replica, ok := pool.Default(profile(n)); ok {
 		p.Replica = replica
 	}
-	r.read(n, "", reflect.ValueOf(into).Elem())
+	r.read(n, n.Line, "", reflect.ValueOf(into).Elem())
 	r.check("", p.Route.Validate())
 	r.check("", p.Edge.Validate())
 	r.check("replica.", p.Replica.Validate())
@@ -94,33 +94,26 @@ func (p Policy) validateAdmin() error {
 }
 
 // check reports the faults that a Validate found, each text of which begins with its key and a colon. It
-// passes over those of values that could not be read, which are reported already.
+// passes over those of values that could not be read, which are reported already. A key that is not given is reported at
+// the nearest path above it that the file has: a name may hold a dot, so only the file tells which.
 func (r *reader) check(prefix string, err error) {
 	for _, one := range Faults(err) {
 		key, text, _ := strings.Cut(one.Error(), ": ")
 		path := prefix + key
-		if r.unread(path) {
+		at := path
+		line, given := r.line[at]
+		for !given {
+			at = parent(at)
+			line, given = r.line[at]
+		}
+		if r.unread[at] {
 			continue
 		}
-		n := r.at[path]
-		if n == nil {
+		if at != path {
 			text += " (not given)"
 		}
-		for at := path; n == nil; n = r.at[at] {
-			at = parent(at)
-		}
-		r.report(n.Line, path, text)
+		r.report(line, path, text)
 	}
-}
-
-// unread reports whether the value at path, or one that it stands in, could not be read.
-func (r *reader) unread(path string) bool {
-	for _, f := range r.failed {
-		if f == "" || path == f || strings.HasPrefix(path, f+".") || strings.HasPrefix(path, f+"[") {
-			return true
-		}
-	}
-	return false
 }
 
 // parent is the key path of what the value at path stands in: a.b[1] is in a.b, that in a, and that in "".

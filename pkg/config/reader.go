@@ -19,8 +19,8 @@ import (
 // default under a key without a value, and takes 5 for a text and yes for true.
 type reader struct {
 	file   string
-	at     map[string]*yaml.Node // by key path: where each value stands
-	failed []string              // the key paths whose value could not be read
+	line   map[string]int  // by key path: where it stands, and not what an alias there names
+	unread map[string]bool // by key path: its value could not be read
 	faults []fault
 }
 
@@ -29,12 +29,14 @@ type fault struct {
 	text string // begins with the key path, if there is one
 }
 
-func newReader(file string) *reader { return &reader{file: file, at: map[string]*yaml.Node{}} }
+func newReader(file string) *reader {
+	return &reader{file: file, line: map[string]int{}, unread: map[string]bool{}}
+}
 
-// fail reports that the value n at path could not be read.
-func (r *reader) fail(n *yaml.Node, path, format string, args ...any) {
-	r.failed = append(r.failed, path)
-	r.report(n.Line, path, fmt.Sprintf(format, args...))
+// fail reports that the value at path could not be read.
+func (r *reader) fail(path, format string, args ...any) {
+	r.unread[path] = true
+	r.report(r.line[path], path, fmt.Sprintf(format, args...))
 }
 
 func (r *reader) report(line int, path, text string) {
@@ -54,13 +56,13 @@ func (r *reader) err() error {
 	return errors.Join(errs...)
 }
 
-// read decodes n, which stands at path, into v. What n does not give keeps its value.
-func (r *reader) read(n *yaml.Node, path string, v reflect.Value) {
+// read decodes n, which stands at path on a line, into v. What n does not give keeps its value.
+func (r *reader) read(n *yaml.Node, line int, path string, v reflect.Value) {
 	n = Resolve(n)
-	r.at[path] = n
+	r.line[path] = line
 	switch {
 	case n.ShortTag() == "!!null":
-		r.fail(n, path, "no value; without the key its default holds")
+		r.fail(path, "no value; without the key its default holds")
 	case v.Kind() == reflect.Struct:
 		r.mapping(n, path, v)
 	case v.Kind() == reflect.Slice:
@@ -68,10 +70,10 @@ func (r *reader) read(n *yaml.Node, path string, v reflect.Value) {
 	case v.Kind() == reflect.Map:
 		r.named(n, path, v)
 	case n.Kind != yaml.ScalarNode:
-		r.fail(n, path, "a %s, want a single value", kind(n))
+		r.fail(path, "a %s, want a single value", kind(n))
 	default:
 		if err := scalar(n, v); err != nil {
-			r.fail(n, path, "%v", err)
+			r.fail(path, "%v", err)
 		}
 	}
 }
@@ -88,7 +90,7 @@ func kind(n *yaml.Node) string {
 
 func (r *reader) mapping(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.MappingNode {
-		r.fail(n, path, "a %s, want a mapping", kind(n))
+		r.fail(path, "a %s, want a mapping", kind(n))
 		return
 	}
 	known := fields(map[string]reflect.Value{}, v)
@@ -104,7 +106,7 @@ func (r *reader) mapping(n *yaml.Node, path string, v reflect.Value) {
 			r.report(p.Key.Line, at, fmt.Sprintf("stands twice, first on line %d", seen[key]))
 		default:
 			seen[key] = p.Key.Line
-			r.read(p.Value, at, field)
+			r.read(p.Value, p.Key.Line, at, field)
 		}
 	}
 }
@@ -112,7 +114,7 @@ func (r *reader) mapping(n *yaml.Node, path string, v reflect.Value) {
 // named reads a mapping whose keys are names of the operator's own.
 func (r *reader) named(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.MappingNode {
-		r.fail(n, path, "a %s, want a mapping", kind(n))
+		r.fail(path, "a %s, want a mapping", kind(n))
 		return
 	}
 	v.Set(reflect.MakeMap(v.Type()))
@@ -134,14 +136,14 @@ func (r *reader) named(n *yaml.Node, path string, v reflect.Value) {
 		}
 		seen[name] = p.Key.Line
 		one := reflect.New(v.Type().Elem()).Elem()
-		r.read(p.Value, at, one)
+		r.read(p.Value, p.Key.Line, at, one)
 		v.SetMapIndex(reflect.ValueOf(name).Convert(v.Type().Key()), one)
 	}
 }
 
 func (r *reader) list(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		r.fail(n, path, "a %s, want a list", kind(n))
+		r.fail(path, "a %s, want a list", kind(n))
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
@@ -149,7 +151,7 @@ func (r *reader) list(n *yaml.Node, path string, v reflect.Value) {
 		if d, ok := v.Index(i).Addr().Interface().(interface{ SetDefaults() }); ok {
 			d.SetDefaults()
 		}
-		r.read(one, path+"["+strconv.Itoa(i)+"]", v.Index(i))
+		r.read(one, one.Line, path+"["+strconv.Itoa(i)+"]", v.Index(i))
 	}
 }
 

@@ -25,8 +25,8 @@ func (b *body) add(piece []byte) {
 	b.pieces = append(b.pieces, piece)
 }
 
-// whole returns the body in one piece: the only one as it is, several in buf.
-func (b *body) whole(buf *[]byte) []byte {
+// flatten returns the body in one piece: the only one as it is, several in buf.
+func (b *body) flatten(buf *[]byte) []byte {
 	switch len(b.pieces) {
 	case 0:
 		return nil
@@ -49,11 +49,12 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // larger body leaves no memory behind.
 const largest = 4 << 20
 
-// routeWhole routes the request with its whole body, which is in one piece for as long as it is parsed; false: there is
-// no memory for that.
-func (st *stream) routeWhole() bool {
+// routePieces routes the request with the body that was kept in pieces, which is in one for as long as it is parsed;
+// false: there is no memory for that.
+func (st *stream) routePieces() bool {
+	st.req.Kept = st.body.size
 	if len(st.body.pieces) < 2 {
-		st.route(st.body.whole(nil))
+		st.route(st.body.flatten(nil))
 		return true
 	}
 	size := int64(st.body.size)
@@ -61,7 +62,7 @@ func (st *stream) routeWhole() bool {
 		return false
 	}
 	buf := buffers.Get().(*[]byte)
-	st.route(st.body.whole(buf))
+	st.route(st.body.flatten(buf))
 	if cap(*buf) <= largest {
 		buffers.Put(buf)
 	}

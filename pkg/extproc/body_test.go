@@ -35,7 +35,7 @@ func TestBodyInPieces(t *testing.T) {
 			}
 		}
 		var buf []byte
-		if got := b.whole(&buf); !bytes.Equal(got, text) || b.size != len(text) {
+		if got := b.flatten(&buf); !bytes.Equal(got, text) || b.size != len(text) {
 			t.Errorf("pieces of up to %d: %d bytes of %d come out", most, len(got), len(text))
 		}
 		if n := len(b.pieces); n > 2*len(text)/joined+1 || room > len(text)*5/4+2*joined {

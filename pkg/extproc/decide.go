@@ -6,8 +6,6 @@ import (
 	"time"
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/weirproxy/weir/pkg/prompt"
 	"github.com/weirproxy/weir/pkg/route"
@@ -16,22 +14,12 @@ import (
 
 // decide routes the request, waits if it is held, and answers with the message that reply makes, or with a refusal.
 func (st *stream) decide(body []byte, reply func(*pass) *extprocv3.ProcessingResponse) error {
-	if err := st.undecided(); err != nil {
-		return err
-	}
 	st.route(body)
 	return st.settle(reply)
 }
 
-// undecided is an error where there is a decision already: a second one would forget the first one's lease.
-func (st *stream) undecided() error {
-	if st.decision != nil {
-		return status.Error(codes.InvalidArgument, "a request came to its end twice")
-	}
-	return nil
-}
-
-// route makes the decision. It does not keep body.
+// route makes the decision, a stream's only one: a second would forget the first one's lease. So whoever calls it has seen
+// that none is made; in FULL_DUPLEX_STREAMED echoed and passing say so. It does not keep body.
 func (st *stream) route(body []byte) {
 	switch {
 	case st.pool == nil:
@@ -41,10 +29,10 @@ func (st *stream) route(body []byte) {
 		st.decision = route.Unrouted(st.poolName, st.begun, route.TooLarge)
 		return
 	}
-	st.req.Size, st.req.Kept = max(st.req.Size, int64(len(body))), st.body.size
+	st.req.Size = max(st.req.Size, int64(len(body)))
 	if st.req.Unread == prompt.ReasonNone {
 		var free func()
-		body, free, st.req.Unread = st.plain(body)
+		body, free, st.req.Unread = st.decoded(body)
 		defer free()
 	}
 	st.req.Body = body
@@ -56,21 +44,21 @@ func (st *stream) route(body []byte) {
 // Envoy's message_timeout, 1 s in envoy/bootstrap.yaml, runs meanwhile.
 const unpackTime = 250 * time.Millisecond
 
-// plain returns the body without its content-encoding, good until free, or why it cannot be undone. A path whose body
+// decoded returns the body without its content-encoding, good until free, or why it cannot be undone. A path whose body
 // is not read needs none. Of data that ends early, in BUFFERED_PARTIAL, the beginning decides.
-func (st *stream) plain(body []byte) (plain []byte, free func(), why prompt.Reason) {
+func (st *stream) decoded(body []byte) (text []byte, free func(), why prompt.Reason) {
 	if st.encoding == "" || prompt.APIOf(st.req.Path) == prompt.APIOther {
 		return body, func() {}, prompt.ReasonNone
 	}
 	ctx, cancel := context.WithTimeout(st.rpc.Context(), unpackTime)
 	defer cancel()
-	plain, free, err := st.srv.unpacker.Body(ctx, st.encoding, body)
+	text, free, err := st.srv.unpacker.Body(ctx, st.encoding, body)
 	switch {
 	case err == nil:
-		return plain, free, prompt.ReasonNone
-	case errors.Is(err, unpack.ErrCut) && st.req.Partial && len(plain) > 0: // the rest is taken to shrink as its beginning does
-		st.req.Size = max(st.req.Size, int64(float64(st.req.Size)*float64(len(plain))/float64(len(body))))
-		return plain, free, prompt.ReasonNone
+		return text, free, prompt.ReasonNone
+	case errors.Is(err, unpack.ErrCut) && st.req.Partial && len(text) > 0: // the rest is taken to shrink as its beginning does
+		st.req.Size = max(st.req.Size, int64(float64(st.req.Size)*float64(len(text))/float64(len(body))))
+		return text, free, prompt.ReasonNone
 	case errors.Is(err, unpack.ErrLarge):
 		st.req.Size = int64(st.srv.cfg.BodyLimit)
 		return body, free, prompt.ReasonInflated
@@ -148,7 +136,8 @@ const holdSlack = 5 * time.Second
 
 // refused reports whether the request was answered by weir: nothing more may be sent for it.
 func (st *stream) refused() bool {
-	return st.decision.State == route.Refused && st.decision.Outcome != route.NoPool
+	d := st.decision
+	return d.State == route.Refused && d.Outcome != route.NoPool && d.Outcome != route.NoBody
 }
 
 // passed is what goes back to Envoy with the reply that lets a request on.

@@ -32,7 +32,11 @@ func (st *stream) end(err *error) {
 		d = route.Unrouted(st.poolName, st.begun, route.LeftBody)
 	case st.left:
 		st.srv.stopped.add(func() {
-			st.pool.Done(time.Now(), d, st.ending(d, fault))
+			var ignored error
+			defer func() { st.fault(recover(), &ignored) }() // the others are still to come
+			if st.pool != nil {
+				st.pool.Done(time.Now(), d, st.ending(d, fault))
+			}
 			st.srv.record(d)
 		})
 		return

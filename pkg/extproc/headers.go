@@ -105,14 +105,14 @@ func attribute(m *extprocv3.ProcessingRequest, name string) string {
 	return ""
 }
 
-// header returns a header's first value, in lower case.
+// header returns a header's first value.
 func header(h *extprocv3.HttpHeaders, key string) string {
 	for _, v := range h.GetHeaders().GetHeaders() {
 		if v.GetKey() == key {
 			if raw := v.GetRawValue(); len(raw) > 0 {
-				return strings.ToLower(string(raw))
+				return string(raw)
 			}
-			return strings.ToLower(v.GetValue())
+			return v.GetValue()
 		}
 	}
 	return ""

@@ -3,8 +3,11 @@ package extproc
 import "sync/atomic"
 
 // memory counts the bytes of request bodies that weir keeps, over all streams: in FULL_DUPLEX_STREAMED from their
-// arrival to their echo, elsewhere until they are parsed, and a copy for as long as it is parsed. What gRPC has of a
-// message that is not whole yet is not in it: that is bounded by its flow control, and in BUFFERED by Envoy's limits.
+// arrival to their echo, elsewhere until they are parsed, and a copy for as long as it is parsed. A tunnel is not read
+// until it is decided, while Envoy goes on sending: it counts as what gRPC keeps of it, streamWindow, which in messages of
+// a byte takes twice as much memory. Any other stream is held only once its body has ended, and so is read until then.
+// What gRPC has of a message that is not whole yet is not in it: that is bounded by its flow control, and in BUFFERED by
+// Envoy's limits.
 type memory struct {
 	limit int64
 	kept  atomic.Int64

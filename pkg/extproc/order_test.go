@@ -6,12 +6,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	filterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weirproxy/weir/pkg/route"
 )
@@ -64,6 +66,28 @@ func TestAnswerWithoutARequest(t *testing.T) {
 	})
 }
 
+// TestAnswerWithoutARequestHasABody: in a response mode in which weir echoes the body, it does so for such an answer too. Envoy
+// tells the modes with its first message only.
+func TestAnswerWithoutARequestHasABody(t *testing.T) {
+	withFake(t, options{}, func(f *fake) {
+		c := f.call(streamed)
+		first := c.tmpl["response_headers"]
+		first.ProtocolConfig = proto.CloneOf(c.tmpl["request_headers"].ProtocolConfig)
+		first.ProtocolConfig.ResponseBodyMode = filterv3.ProcessingMode_FULL_DUPLEX_STREAMED
+		c.Send(first)
+		c.Send(&extprocv3.ProcessingRequest{Request: &extprocv3.ProcessingRequest_ResponseBody{ResponseBody: &extprocv3.HttpBody{Body: []byte("teapot"), EndOfStream: true}}})
+		if r, err := c.Recv(); err != nil || r.GetResponseHeaders() == nil {
+			f.t.Fatalf("reply %v, %v", r, err)
+		}
+		r, err := c.Recv()
+		if said := r.GetResponseBody().GetResponse().GetBodyMutation().GetStreamedResponse(); err != nil || string(said.GetBody()) != "teapot" || !said.GetEndOfStream() {
+			f.t.Errorf("reply %v, %v", r, err)
+		}
+		c.cancel()
+		f.take()
+	})
+}
+
 // TestBodyAfterItsEnd holds the same for a body that goes on.
 func TestBodyAfterItsEnd(t *testing.T) {
 	withFake(t, options{}, func(f *fake) {
@@ -87,6 +111,24 @@ func TestAnswerBeforeDecision(t *testing.T) {
 		c.close()
 		if d := f.one(); d.Outcome != route.LeftBody {
 			f.t.Errorf("outcome %v", d.Outcome)
+		}
+	})
+}
+
+// TestAnswerToWhatWasNotShown: of HTTP/2 headers and trailers with no body between them Envoy shows weir no body, and no trailers
+// unless it is told to. A replica has them, without a pick.
+func TestAnswerToWhatWasNotShown(t *testing.T) {
+	withFake(t, options{}, func(f *fake) {
+		for cluster, want := range map[string]route.Outcome{"replicas": route.NoBody, "no-pool-of-weir": route.NoPool} {
+			c := f.call(buffered)
+			setCluster(c.tmpl["request_headers"], cluster)
+			c.headers(false)
+			c.replies()
+			c.answer("200", endpoints[0])
+			c.close()
+			if d := f.one(); d.Outcome != want || d.Served != route.Unknown {
+				f.t.Errorf("%s: outcome %v, served %v", cluster, d.Outcome, d.Served)
+			}
 		}
 	})
 }
@@ -161,6 +203,31 @@ func TestShutdown(t *testing.T) {
 		}
 		if n := outcomes(f.take()); n[route.Answered]+n[route.Unanswered]+n[route.LeftHeld] != 6 {
 			f.t.Errorf("outcomes %v", n)
+		}
+	})
+}
+
+// TestShutdownBesideAnotherPool: the answer of a cluster that is not weir's is under way when weir stops; that is recorded,
+// and so is every other, whatever goes wrong with one.
+func TestShutdownBesideAnotherPool(t *testing.T) {
+	faulty := func(d *route.Decision) {
+		if d.Outcome == route.NoPool {
+			panic("a fault of its own")
+		}
+	}
+	eachMode(t, options{record: faulty}, func(f *fake, m mode) {
+		for i := range 3 {
+			c := f.call(m)
+			if i < 2 {
+				setCluster(c.tmpl["request_headers"], "no-pool-of-weir")
+			}
+			c.headers(true)
+			c.replies()
+			c.answer("200", endpoints[0])
+		}
+		f.stop()
+		if n, panics := outcomes(f.take()), f.Server.Stats().Panics; n[route.NoPool] != 2 || n[route.Answered] != 1 || panics != 2 {
+			f.t.Errorf("outcomes %v, %d panics", n, panics)
 		}
 	})
 }

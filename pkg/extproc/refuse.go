@@ -72,12 +72,13 @@ func refusal(d *route.Decision, of dialect) *extprocv3.ProcessingResponse {
 type dialect uint8
 
 const (
-	plain dialect = iota
+	plainText dialect = iota
 	openAI
 	anthropic
 )
 
-// ownPaths are how the paths of vLLM's own end that stand outside /v1. It answers errors there as OpenAI does.
+// ownPaths are how the paths of vLLM's own end that stand outside /v1. It answers errors there as OpenAI does, whether a
+// model answers (/invocations) or not; package prompt lists those where none does, under any prefix.
 var ownPaths = []string{
 	"/classify", "/detokenize", "/generative_scoring", "/invocations", "/pooling", "/rerank", "/score", "/tokenize", "/v2/embed",
 }
@@ -106,7 +107,7 @@ func dialectOf(path string, anthropicVersion bool) dialect {
 			return openAI
 		}
 	}
-	return plain
+	return plainText
 }
 
 // openAIError is the error object that OpenAI's clients read.

@@ -25,7 +25,7 @@ func TestRefusals(t *testing.T) {
 		route.NoReplica: {503, "server_error", "api_error"},
 	} {
 		tested++
-		for _, of := range []dialect{plain, openAI, anthropic} {
+		for _, of := range []dialect{plainText, openAI, anthropic} {
 			d := route.Unrouted("p", time.Now(), o)
 			d.Retry = 1200 * time.Millisecond
 			r := refusal(d, of).GetImmediateResponse()
@@ -42,7 +42,7 @@ func TestRefusals(t *testing.T) {
 			}
 			err := json.Unmarshal(r.Body, &body)
 			switch e := body.Error; {
-			case of == plain && err != nil && headers["content-type"] == "text/plain; charset=utf-8" && len(r.Body) > 0:
+			case of == plainText && err != nil && headers["content-type"] == "text/plain; charset=utf-8" && len(r.Body) > 0:
 			case err != nil || e.Message == "" || headers["content-type"] != "application/json":
 				t.Errorf("%v, dialect %d: %v in %s", o, of, err, r.Body)
 			case of == openAI && (e.Type != want.openAI || e.Code != o.String() || body.Type != ""),
@@ -91,12 +91,12 @@ func TestDialect(t *testing.T) {
 		{"/v1/messagesx", false, openAI},
 		{"/v1/chat/completions?x=/v1/messages", false, openAI},
 		{"/v1/chat/completions#/v1/messages", false, openAI},
-		{"/index.html?back=/v1/messages", false, plain},
-		{"/scores", false, plain},
+		{"/index.html?back=/v1/messages", false, plainText},
+		{"/scores", false, plainText},
 		{"/v1", false, openAI},
-		{"/%zz", false, plain},
-		{"/", false, plain},
-		{"", false, plain},
+		{"/%zz", false, plainText},
+		{"/", false, plainText},
+		{"", false, plainText},
 	} {
 		if got := dialectOf(c.path, c.version); got != c.want {
 			t.Errorf("%q, with anthropic-version %v: %d, want %d", c.path, c.version, got, c.want)

@@ -74,7 +74,9 @@ func (st *stream) handle(m *extprocv3.ProcessingRequest) error {
 		if m.GetRequestBody() != nil || m.GetRequestTrailers() != nil {
 			return status.Error(codes.InvalidArgument, "the first message is not the request headers: set request_header_mode: SEND")
 		}
-		st.mode = m.GetProtocolConfig() // Envoy, or a filter before weir, answers by itself: weir lets it
+		if st.mode == nil { // it comes with the first message
+			st.mode = m.GetProtocolConfig() // Envoy, or a filter before weir, answers by itself: weir lets it
+		}
 	}
 	if st.decision != nil && st.refused() {
 		return nil // what Envoy sent before it had the refusal
@@ -149,12 +151,18 @@ func (st *stream) decideUnseen() error {
 		return st.refuse(route.Tunnel)
 	case filterv3.ProcessingMode_FULL_DUPLEX_STREAMED:
 		st.passing = true
+		st.req.Kept = min(streamWindow, st.srv.cfg.BodyLimit)
+		if st.pool != nil && !st.take(int64(st.req.Kept)) {
+			return st.refuse(route.NoMemory)
+		}
 	}
 	st.req.Unread, st.req.Size = prompt.ReasonMode, st.length
 	if st.length < 0 {
 		st.req.Size = unknownSize
 	}
-	return st.decide(nil, requestHeadersReply)
+	err := st.decide(nil, requestHeadersReply)
+	st.drop() // its bytes pass from now on
+	return err
 }
 
 // unknownSize, in bytes, is what a body of unknown size counts as: 1,024 tokens. Not measured: nothing would make a replica of
@@ -232,10 +240,7 @@ func (st *stream) requestTrailers() error {
 // order is spurious to Envoy. last says that no trailers follow.
 func (st *stream) answerDuplex(last bool) error {
 	st.echoed = true
-	if err := st.undecided(); err != nil {
-		return err
-	}
-	if !st.routeWhole() {
+	if !st.routePieces() {
 		return st.refuse(route.NoMemory)
 	}
 	if err := st.settle(requestHeadersReply); err != nil || st.refused() {
@@ -244,12 +249,20 @@ func (st *stream) answerDuplex(last bool) error {
 	return st.echo(last)
 }
 
-// responseHeaders notes who answered and how.
+// responseHeaders notes who answered and how. A replica that answers what was not decided got headers and trailers of
+// HTTP/2 with nothing in between, of which Envoy shows weir no body.
 func (st *stream) responseHeaders(m *extprocv3.ProcessingRequest, h *extprocv3.HttpHeaders) error {
+	if st.started && st.decision == nil && attribute(m, "upstream.address") != "" {
+		outcome := route.NoBody
+		if st.pool == nil {
+			outcome = route.NoPool
+		}
+		st.decision = route.Unrouted(st.poolName, st.begun, outcome)
+	}
 	if d := st.decision; d != nil && d.State == route.Picked {
 		d.Status, d.Crowded = statusOf(h), header(h, "x-envoy-overloaded") != ""
 		st.pool.Serve(time.Now(), d, attribute(m, "upstream.address"))
-		if d.Status/100 == 2 && strings.HasPrefix(header(h, "content-type"), "text/event-stream") && !h.GetEndOfStream() {
+		if d.Status/100 == 2 && strings.HasPrefix(strings.ToLower(header(h, "content-type")), "text/event-stream") && !h.GetEndOfStream() {
 			st.events, d.Events = time.Now(), true
 		}
 	}

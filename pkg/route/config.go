@@ -57,6 +57,20 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// HeldBytes is the most bytes of bodies that are held in a pool at once. By arrival all are of the first class, and nobody is
+// bulk; without a rule only bulk waits.
+func (c Config) HeldBytes() (sum int) {
+	for i, class := range c.Classes {
+		if c.Queue == NoQueue || c.Queue == FIFO && (i > 0 || c.Rule == NoRule) {
+			continue
+		}
+		if c.Rule != NoRule || class.Bulk {
+			sum += class.MaxHeldBytes
+		}
+	}
+	return sum
+}
+
 // The values of Config.Queue and Config.Rule.
 const (
 	ClassesDeadlines = "priority_classes + deadlines"

@@ -31,12 +31,13 @@ const (
 	Tunnel                    // refused: an upgrade or CONNECT where Envoy waits for the end of its body
 	NoReplica                 // refused: the pool has no replica
 	NoPool                    // passed on without a pick: weir does not know the cluster
+	NoBody                    // passed on without a pick: trailers came with no body before them, and Envoy showed weir neither
 	Failed                    // a fault of weir's own
 	outcomes
 )
 
 var outcomeNames = [outcomes]string{
-	"none", "answered", "unanswered", "left_held", "cut_held", "left_body", "late", "shed", "full", "stopped", "too_large", "no_memory", "tunnel", "no_replica", "no_pool", "failed",
+	"none", "answered", "unanswered", "left_held", "cut_held", "left_body", "late", "shed", "full", "stopped", "too_large", "no_memory", "tunnel", "no_replica", "no_pool", "no_body", "failed",
 }
 
 // String returns the outcome's label.

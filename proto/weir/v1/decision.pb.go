@@ -46,7 +46,7 @@ type Decision struct {
 	QueueDepth float64 `protobuf:"fixed64,7,opt,name=queue_depth,json=queueDepth,proto3" json:"queue_depth,omitempty"`
 	// What the body was read as: "chat", "completions", "responses", "messages", "count_tokens", "embeddings", "other".
 	Api string `protobuf:"bytes,8,opt,name=api,proto3" json:"api,omitempty"`
-	// Why it was read by its size only. Empty: it was read.
+	// Why it was counted by its size, and has no prefix; if it is "stored", it was counted by what the body has. Empty: it was read.
 	Reason string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Estimated prompt tokens.
 	PromptTokens float64 `protobuf:"fixed64,10,opt,name=prompt_tokens,json=promptTokens,proto3" json:"prompt_tokens,omitempty"`
