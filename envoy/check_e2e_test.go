@@ -156,7 +156,7 @@ var misled = []struct {
 
 // unshown are the rules that no real Envoy shows here, and why.
 var unshown = map[string]string{
-	"unseen": "of what is not in the file", "flow-secret": "weir's own", "body-memory": "weir's own", "request-timeout": "a body that never ends",
+	"unseen": "of what is not in the file", "flow-secret": "weir's own", "affinity-body-key": "weir's own", "body-memory": "weir's own", "request-timeout": "a body that never ends",
 	"host-removal": "EDS, which weir does not read", "keepalive": "a weir that hangs", "retries": "a death under load", "no-retry": "a replica's death",
 }
 

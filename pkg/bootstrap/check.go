@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -58,28 +57,18 @@ func (in input) check(envoy Version) (all []Finding) {
 		errors.As(one, &at)
 		all = append(all, Finding{at.File, at.Line, Error, at.Text, serve.Name})
 	}
+	unseen := true
 	if in.Bootstrap != "" {
 		if root, err := tree(in.Bootstrap, in.envoy); err == nil {
-			all = append(all, newMesh(in, root, envoy).judge()...)
+			m := newMesh(in, root, envoy)
+			unseen = len(m.managers) == 0
+			all = append(all, m.judge()...)
 		}
 	}
 	if refused == nil {
-		all = append(all, r.secretFlow()...)
+		all = append(all, r.judge(unseen)...)
 	}
 	return in.tidy(all)
-}
-
-// credentials are headers that carry a client's secret.
-var credentials = []string{"authorization", "proxy-authorization", "cookie", "x-api-key"}
-
-func (r *reading) secretFlow() []Finding {
-	name, ok := strings.CutPrefix(strings.ToLower(r.Policy.Edge.Flow), "header:")
-	if !ok || !slices.Contains(credentials, name) {
-		return nil
-	}
-	at := r.policy.key("flow")
-	text := fmt.Sprintf("flow takes the header %s for the tenant's name, and it is a secret: have a filter before weir set a name instead", name)
-	return []Finding{{at.file, at.line, secret.Severity, text, secret.Name}}
 }
 
 // tidy drops what was found twice, as two routes may share what is wrong, and sorts by file and line, in one line

@@ -37,11 +37,13 @@ func (in input) policyOf(f *file, root *yaml.Node) (part, config.Policy, error) 
 	return at, p, err
 }
 
-// key is where a key of the policy stands, or else the policy, or the file.
-func (p part) key(name string) place {
-	for _, one := range config.Pairs(p.node) {
-		if one.Key.Value == name {
-			return p.place(one.Key)
+// key is where a key of the policy stands, the first of several that does, or else the policy, or the file.
+func (p part) key(names ...string) place {
+	for _, name := range names {
+		for _, one := range config.Pairs(p.node) {
+			if one.Key.Value == name {
+				return p.place(one.Key)
+			}
 		}
 	}
 	return p.place(p.node)

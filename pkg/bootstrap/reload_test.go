@@ -185,6 +185,7 @@ func TestCheckJudgesByThePolicyFile(t *testing.T) {
 		{texts{shipped, "max_hold: 1m\n"}, nil},
 		{texts{shipped, "max_hold: 1m\nflow: header:cookie\n"}, []string{"weir.yaml: flow-secret"}},
 		{texts{"", alone + "flow: header:proxy-authorization\n"}, []string{"weir.yaml: flow-secret"}},
+		{texts{"", alone + "affinity: consistent_hash(header:prompt_cache_key)\n"}, []string{"weir.yaml: affinity-body-key"}},
 		{texts{shipped, "max_hold: 0s\npools: []\n"}, []string{"weir.yaml: serve", "weir.yaml: serve"}},
 		{texts{strings.Replace(shipped, "response_trailer_mode: SEND", "response_trailer_mode: SKIP", 1), "knne: 1\n"}, []string{"envoy.yaml: trailer-mode", "weir.yaml: serve"}},
 		{texts{"", alone}, nil},

@@ -13,16 +13,16 @@ type Rule struct {
 // say reports what a rule finds at a node. Envoy's names stand in the text as the file may have them.
 type say func(at *yaml.Node, format string, args ...any)
 
-// The rules that are not judged by the tree of Envoy's file.
+// The rules that are not, or not only, judged by the tree of Envoy's file.
 var (
 	serve    = Rule{Name: "serve", Severity: Error, Why: "weir serve refuses the file"}
 	keyTwice = Rule{Name: "key-twice", Severity: Error, Why: "Envoy takes the last of two equal keys, without a word"}
-	secret   = Rule{Name: "flow-secret", Severity: Warning, Why: "a client's secret becomes a tenant's name, which weir keeps, and of which it shows a hash"}
+	memory   = Rule{"body-memory", Warning, "in FULL_DUPLEX_STREAMED the bodies of those that are held may take all that weir keeps", bodyMemory}
 )
 
 // Rules returns every rule, in the order in which the findings of one line stand.
 func Rules() []Rule {
-	return append(append([]Rule{serve}, rules...), keyTwice, secret)
+	return append(append([]Rule{serve}, rules...), keyTwice, secret, bodyKey)
 }
 
 var rules = []Rule{
@@ -51,7 +51,7 @@ var rules = []Rule{
 	{"status-on-error", Warning, "Envoy answers 500, which no client is told to try again", statusOnError},
 	{"newer-envoy", Error, "the Envoy named by -envoy refuses the file", newerEnvoy},
 
-	{"body-memory", Warning, "in FULL_DUPLEX_STREAMED the bodies of those that are held may take all that weir keeps", bodyMemory},
+	memory,
 	{"buffer-too-large", Error, "in BUFFERED a body in chunks over weir's body_limit is an error of gRPC, not a 413", bufferTooLarge},
 	{"buffer-default", Warning, "in BUFFERED a body over 1 MiB is answered 413 long before body_limit", bufferDefault},
 

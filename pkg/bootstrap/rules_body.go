@@ -6,11 +6,16 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/weirproxy/weir/pkg/config"
 )
 
 // requestTimeout: a byte every few seconds keeps a request from being idle.
 func requestTimeout(m *mesh, say say) {
-	m.through(func(g *manager, _ *route) {
+	m.through(func(g *manager, r *route) {
+		if !m.collected(r) {
+			return
+		}
 		if t := m.timeout(g.node, "request_timeout", 0); t.known && t.value == 0 {
 			say(t.at, "%s: a client that sends its body byte by byte keeps it in memory for ever, in Envoy and in FULL_DUPLEX_STREAMED in weir; give 60s", t.text)
 		}
@@ -47,7 +52,7 @@ func upgrades(m *mesh, say say) {
 			m.upgrade(u, on)
 		}
 		for _, name := range slices.Sorted(maps.Keys(on)) {
-			if !past[name] {
+			if !past[name] && !m.gone(g, r, name) {
 				say(on[name], "request_body_mode is %s and %s is let through: Envoy waits for the end of the body, which there is none of, so that weir answers 501; use FULL_DUPLEX_STREAMED, or NONE on a route that matches nothing else", m.requestBody(r), name)
 			}
 		}
@@ -78,11 +83,41 @@ func (m *mesh) tunnels(r *route) bool {
 		return true
 	}
 	for _, h := range m.list(match, "headers") {
-		if strings.EqualFold(m.text(h, "name"), "upgrade") && !m.flag(h, "invert_match") {
+		if strings.EqualFold(m.text(h, "name"), "upgrade") && m.needs(h) {
 			return true
 		}
 	}
 	return false
+}
+
+// gone reports whether an earlier route of its host, for upgrades or CONNECT alone, takes all of that type before they come to
+// r, however a client spells it. What a host's matcher takes has no order that is known.
+func (m *mesh) gone(g *manager, r *route, name string) bool {
+	if len(r.levels) < 3 || m.get(r.levels[1], "matcher") != nil {
+		return false
+	}
+	for _, before := range g.routes {
+		if before.levels[2] == r.levels[2] {
+			return false
+		}
+		if before.levels[1] == r.levels[1] && m.takesUpgrades(m.get(before.levels[2], "match"), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// takesUpgrades reports whether a route's match takes all upgrades of a type, and has no other condition.
+func (m *mesh) takesUpgrades(match *yaml.Node, name string) bool {
+	if name == "connect" {
+		return m.get(match, "connect_matcher") != nil && len(config.Pairs(match)) == 1
+	}
+	headers := m.list(match, "headers")
+	if m.text(match, "prefix") != "/" || len(config.Pairs(match)) != 2 || len(headers) != 1 {
+		return false
+	}
+	h := headers[0]
+	return strings.EqualFold(m.text(h, "name"), "upgrade") && m.needs(h) && m.takes(h, name) && m.takes(h, strings.ToUpper(name))
 }
 
 // bodyMemory is of FULL_DUPLEX_STREAMED, where weir keeps the bodies of those that it holds.
@@ -91,12 +126,8 @@ func bodyMemory(m *mesh, say say) {
 		if m.policy == nil || m.requestBody(r) != "FULL_DUPLEX_STREAMED" {
 			return
 		}
-		held := 0
-		for _, c := range m.policy.Route.Classes {
-			held += c.MaxHeldBytes
-		}
-		if need := held + 2*m.policy.Edge.BodyLimit; m.policy.Edge.BodyMemory < need {
-			say(g.filter, "weir's body_memory is %d bytes, and its classes may hold bodies of %d: those that are held can leave no memory for others, which get 503; give at least %d, or the classes a smaller max_held_bytes", m.policy.Edge.BodyMemory, held, need)
+		if text := crowded(m.policy); text != "" {
+			say(g.filter, "%s", text)
 		}
 	})
 }

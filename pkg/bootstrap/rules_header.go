@@ -60,6 +60,19 @@ func (f *file) takes(h *yaml.Node, value string) bool {
 	return !known || takes != f.flag(h, "invert_match")
 }
 
+// needs reports whether a header matcher takes only requests that have the header.
+func (f *file) needs(h *yaml.Node) bool {
+	switch present := f.get(h, "present_match"); {
+	case f.flag(h, "invert_match"):
+		return false
+	case present != nil:
+		return strings.EqualFold(present.Value, "true")
+	case f.flag(h, "treat_missing_header_as_empty"):
+		return !f.takes(h, "")
+	}
+	return true
+}
+
 // reads are the headers that weir reads of every request and answer: the API, the class, the deadline, the status.
 var reads = []string{":path", classHeader, "x-weir-deadline", ":status"}
 

@@ -14,9 +14,9 @@ const (
 // listener's limit all the same; those between were not measured and count as 1.36.
 var byRequest = Version{1, 40}
 
-// limit returns how large a body Envoy buffers for a route. at is where that stands, nil for the default.
-func (m *mesh) limit(g *manager, r *route) (bytes float64, at *yaml.Node) {
-	if !m.envoy.Before(byRequest) {
+// limit returns how large a body an Envoy buffers for a route. at is where that stands, nil for the default.
+func (m *mesh) limit(envoy Version, g *manager, r *route) (bytes float64, at *yaml.Node) {
+	if !envoy.Before(byRequest) {
 		for i := len(r.levels) - 1; i >= 0; i-- {
 			if v, at := m.number(r.levels[i], "request_body_buffer_limit"); at != nil {
 				return v, at
@@ -38,14 +38,18 @@ func (m *mesh) eachBuffered(f func(g *manager, r *route, bodyLimit float64)) {
 	})
 }
 
+// bufferTooLarge judges what the oldest Envoy goes by, and what the newest does, as both may run the file.
 func bufferTooLarge(m *mesh, say say) {
 	m.eachBuffered(func(g *manager, r *route, most float64) {
-		switch v, at := m.limit(g, r); {
-		case v <= most:
-		case at == nil:
-			say(g.listener, "Envoy buffers bodies of up to %d bytes, its default, and weir's body_limit is %.0f: a larger one that comes in chunks goes on without weir or fails with 500", defaultBuffer, most)
-		default:
-			say(at, "Envoy buffers bodies of up to %.0f bytes, and weir's body_limit is %.0f: a larger one that comes in chunks goes on without weir or fails with 500", v, most)
+		const text = "Envoy %v buffers bodies of up to %.0f bytes%s, and weir's body_limit is %.0f: a larger one that comes in chunks goes on without weir or fails with 500"
+		for _, envoy := range []Version{m.envoy, Newest} {
+			switch v, at := m.limit(envoy, g, r); {
+			case v <= most:
+			case at == nil:
+				say(g.listener, text, envoy, v, ", its default", most)
+			default:
+				say(at, text, envoy, v, "", most)
+			}
 		}
 	})
 }
@@ -64,7 +68,7 @@ func bufferDefault(m *mesh, say say) {
 				say(g.node, text, "http2_protocol_options.initial_stream_window_size", defaultWindow, goes, most)
 			}
 		}
-		if _, at := m.limit(g, r); at == nil && most > defaultBuffer {
+		if _, at := m.limit(m.envoy, g, r); at == nil && most > defaultBuffer {
 			say(g.listener, text, "per_connection_buffer_limit_bytes", defaultBuffer, goes, most)
 		}
 	})
