@@ -22,8 +22,9 @@ type seen struct {
 	mark   string   // the value of x-mark
 }
 
-// backend is a replica that answers 200. The query asks for a streamed answer (events=N, every=DURATION; hold), for a
-// status (status=N), for a refusal of chunks (length=must), or for a time that the answer takes, one after the other (busy=DURATION).
+// backend is a replica that answers 200 with ok, or takes an upgrade or a CONNECT to tunnelHost. The query asks for a
+// streamed answer (events=N, every=DURATION; then hold), for a status (status=N), for a refusal of chunks (length=must), or
+// for a time that the answer takes, one after the other (busy=DURATION).
 type backend struct {
 	*httptest.Server
 	busy sync.Mutex    // held by the one that is served, if it asks for a time
@@ -32,8 +33,12 @@ type backend struct {
 	seen []seen
 }
 
-// heldEvent is an answer that waited for hold.
-const heldEvent = "data: {}\n\n"
+const (
+	ok         = `{"ok": true}` + "\n"
+	eventLine  = `data: {"event": %d}`
+	heldEvent  = "data: {}\n\n" // an answer that waited for hold
+	tunnelHost = "tunnel:80"
+)
 
 func startBackend(t *testing.T) *backend {
 	t.Helper()
@@ -50,8 +55,8 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if r.Header.Get("upgrade") != "" {
-		b.tunnel(w)
+	if r.Header.Get("upgrade") != "" || r.Host == tunnelHost {
+		b.tunnel(w, r)
 		return
 	}
 	h := sha256.New()
@@ -67,16 +72,20 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.answer(w, r)
 }
 
-// tunnel takes an upgrade, and reads until the client leaves.
-func (b *backend) tunnel(w http.ResponseWriter) {
-	conn, _, err := http.NewResponseController(w).Hijack()
+// tunnel sends back what it reads, until the client leaves.
+func (b *backend) tunnel(w http.ResponseWriter, r *http.Request) {
+	conn, from, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	defer conn.Close()
-	io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
-	io.Copy(io.Discard, conn)
+	head := "101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket"
+	if r.Method == http.MethodConnect {
+		head = "200 OK"
+	}
+	io.WriteString(conn, "HTTP/1.1 "+head+"\r\n\r\n")
+	io.Copy(conn, from)
 }
 
 func (b *backend) answer(w http.ResponseWriter, r *http.Request) {
@@ -97,13 +106,22 @@ func (b *backend) answer(w http.ResponseWriter, r *http.Request) {
 	events, err := strconv.Atoi(q.Get("events"))
 	if err != nil && !q.Has("hold") {
 		w.Header().Set("content-type", "application/json")
-		fmt.Fprintln(w, `{"ok": true}`)
+		io.WriteString(w, ok)
 		return
 	}
 	every, _ := time.ParseDuration(q.Get("every"))
 	w.Header().Set("content-type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
 	http.NewResponseController(w).Flush()
+	for i := range events {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(every):
+		}
+		fmt.Fprintf(w, eventLine+"\n\n", i)
+		http.NewResponseController(w).Flush()
+	}
 	if q.Has("hold") {
 		select {
 		case <-r.Context().Done():
@@ -111,14 +129,12 @@ func (b *backend) answer(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, heldEvent)
 		}
 	}
-	for i := range events {
-		select {
-		case <-r.Context().Done():
-			return
-		case <-time.After(every):
-		}
-		fmt.Fprintf(w, "data: {\"event\": %d}\n\n", i)
-		http.NewResponseController(w).Flush()
+}
+
+// release ends the answers that wait for it.
+func (r *rig) release() {
+	for _, b := range r.backends {
+		close(b.hold)
 	}
 }
 
@@ -129,4 +145,22 @@ func (b *backend) take() []seen {
 	s := b.seen
 	b.seen = nil
 	return s
+}
+
+// takeSeen returns what all backends saw since the last call.
+func (r *rig) takeSeen() (all []seen) {
+	for _, b := range r.backends {
+		all = append(all, b.take()...)
+	}
+	return all
+}
+
+// oneSeen returns the one request that the backends saw.
+func (r *rig) oneSeen(t *testing.T) seen {
+	t.Helper()
+	all := r.takeSeen()
+	if len(all) != 1 {
+		t.Fatalf("%d requests arrive, want 1", len(all))
+	}
+	return all[0]
 }

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirproxy/weir/envoy"
 )
@@ -85,41 +83,29 @@ func TestWithoutWeir(t *testing.T) {
 	eachVersion(t, func(t *testing.T, path string) {
 		for _, mode := range []envoy.Mode{envoy.Buffered, envoy.Streamed} {
 			t.Run(string(mode), func(t *testing.T) {
-				m := startMesh(t, path, mode)
-				for _, pick := range []string{"", m.replicas[0].addr()} {
-					send(t, fair, m.front, pick)
-					if counts := m.served(); slices.Min(counts) == 0 {
-						t.Errorf("pick %q: fallback served %v, want some on each", pick, counts)
+				r := startRig(t, path, rigOptions{mode: mode})
+				for _, pick := range []string{"", r.addrs[0]} {
+					if counts, picks := r.spread(t, fair, r.front, pick); slices.Min(counts) == 0 || picks != 0 {
+						t.Errorf("pick %q: fallback served %v, want some on each; %d with the client's pick on them", pick, counts, picks)
 					}
 				}
-				if n := m.sawPick(); n != 0 {
-					t.Errorf("%d requests reached a replica with the client's pick on them", n)
-				}
-				send(t, fair, m.plain, m.replicas[0].addr())
-				if counts := m.served(); !slices.Equal(counts, []int{perShare, perShare, perShare, perShare}) {
+				counts, picks := r.spread(t, fair, r.plain, r.addrs[0])
+				if !slices.Equal(counts, []int{perShare, perShare, perShare, perShare}) {
 					t.Errorf("round robin served %v, want %d each", counts, perShare)
 				}
-				if n := m.sawPick(); n != fair {
-					t.Errorf("the replicas see %d picks where nothing removes them, want %d", n, fair)
+				if picks != fair {
+					t.Errorf("the replicas see %d picks where nothing removes them, want %d", picks, fair)
 				}
-				checkAccessLog(t, m, 2*fair)
+				checkAccessLog(t, r, 2*fair)
 			})
 		}
 	})
 }
 
 // checkAccessLog wants one line for each request through the front, with a served replica and no decision of weir.
-func checkAccessLog(t *testing.T, m *mesh, want int) {
+func checkAccessLog(t *testing.T, r *rig, want int) {
 	t.Helper()
-	var lines [][]byte
-	for deadline := time.Now().Add(10 * time.Second); len(lines) < want && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		log, err := os.ReadFile(filepath.Join(m.Dir, "access.log"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines = bytes.SplitAfter(log, []byte("\n"))
-		lines = lines[:len(lines)-1] // what follows the last line end: nothing, or half a line
-	}
+	lines := r.accessLog(t, "", want)
 	if len(lines) != want {
 		t.Fatalf("access log: %d lines, want %d", len(lines), want)
 	}
@@ -129,11 +115,10 @@ func checkAccessLog(t *testing.T, m *mesh, want int) {
 			Served string
 			Weir   any
 		}
-		if err := json.Unmarshal(line, &entry); err != nil {
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
 			t.Fatalf("access log: %v in %s", err, line)
 		}
-		known := slices.ContainsFunc(m.replicas, func(r *replica) bool { return r.addr() == entry.Served })
-		if entry.Code != 200 || !known || entry.Weir != nil {
+		if entry.Code != 200 || !slices.Contains(r.addrs, entry.Served) || entry.Weir != nil {
 			t.Fatalf("access log: %s", line)
 		}
 	}
@@ -143,19 +128,16 @@ func checkAccessLog(t *testing.T, m *mesh, want int) {
 // the host. It also shows that a retry takes the second of two.
 func TestOverrideHost(t *testing.T) {
 	eachVersion(t, func(t *testing.T, path string) {
-		m := startMesh(t, path, envoy.Buffered, "[{remove: x-gateway-destination-endpoint}]", "[{remove: x-something-else}]")
-		first, second := m.replicas[0].addr(), m.replicas[2].addr()
-		send(t, fair, m.front, first+","+second)
-		if counts := m.served(); !slices.Equal(counts, []int{fair, 0, 0, 0}) {
+		r := startRig(t, path, rigOptions{edits: []string{"[{remove: x-gateway-destination-endpoint}]", "[{remove: x-something-else}]"}})
+		both := r.addrs[0] + "," + r.addrs[2]
+		if counts, _ := r.spread(t, fair, r.front, both); !slices.Equal(counts, []int{fair, 0, 0, 0}) {
 			t.Errorf("served %v, want all on the first", counts)
 		}
-		send(t, fair, m.front, "127.0.0.1:1,nonsense")
-		if counts := m.served(); slices.Min(counts) == 0 {
+		if counts, _ := r.spread(t, fair, r.front, "127.0.0.1:1,nonsense"); slices.Min(counts) == 0 {
 			t.Errorf("no such host: served %v, want the fallback", counts)
 		}
-		m.replicas[0].Close()
-		send(t, fair, m.front, first+","+second)
-		if counts := m.served(); !slices.Equal(counts, []int{0, 0, fair, 0}) {
+		r.backends[0].Close()
+		if counts, _ := r.spread(t, fair, r.front, both); !slices.Equal(counts, []int{0, 0, fair, 0}) {
 			t.Errorf("first gone: served %v, want all on the second", counts)
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,19 +18,13 @@ import (
 func holdIsCut(status int, after time.Duration) func(t *testing.T, r *rig) {
 	return func(t *testing.T, r *rig) {
 		r.occupy(t)
-		for _, b := range r.backends {
-			b.take()
-		}
 		got := <-r.send(t, t.Context())
 		if got.status != status || got.took < after/2 || got.took > patience {
 			t.Errorf("status %d after %v, want %d after %v", got.status, got.took, status, after)
 		}
-		for _, b := range r.backends {
-			for _, s := range b.take() {
-				if len(s.picks) > 0 {
-					t.Errorf("it arrives with the pick %v", s.picks)
-				}
-			}
+		all := r.takeSeen()
+		if past := len(all) == 1 && len(all[0].picks) == 0; past != (status == 200) || len(all) > 1 {
+			t.Errorf("%d arrive, without a pick %v", len(all), past)
 		}
 	}
 }
@@ -46,11 +39,10 @@ func answerIsCut(t *testing.T, r *rig) {
 
 // leaseEndsEarly wants no lease while an answer is under way.
 func leaseEndsEarly(t *testing.T, r *rig) {
-	resp := r.stream(t, t.Context(), "events=100000&every=20ms")
+	began := time.Now()
+	resp := r.stream(t, t.Context(), endless)
 	eventually(t, "the lease has ended", func() bool { return r.leases() == 0 })
-	if _, err := resp.Body.Read(make([]byte, 1)); err != nil {
-		t.Errorf("the answer: %v", err)
-	}
+	goesOn(t, resp, began)
 }
 
 func servedIsUnknown(t *testing.T, r *rig) {
@@ -62,8 +54,11 @@ func servedIsUnknown(t *testing.T, r *rig) {
 
 func nothingIsPicked(t *testing.T, r *rig) {
 	for range 5 {
-		if r.picked(t) {
-			t.Error("a pick arrives")
+		if got := <-r.send(t, t.Context(), pickHeader, r.addrs[0]); got.status != 200 {
+			t.Errorf("status %d", got.status)
+		}
+		if s := r.oneSeen(t); len(s.picks) > 0 {
+			t.Errorf("the pick %v arrives", s.picks)
 		}
 	}
 }
@@ -87,14 +82,9 @@ func classIsUnread(t *testing.T, r *rig) {
 
 // headersAreLost wants a pick that is no header, and a refusal without a time to come back.
 func headersAreLost(t *testing.T, r *rig) {
+	nothingIsPicked(t, r)
+	r.drained(t)
 	r.occupy(t)
-	for _, b := range r.backends {
-		for _, s := range b.take() {
-			if len(s.picks) > 0 {
-				t.Errorf("the pick %v arrives", s.picks)
-			}
-		}
-	}
 	got := <-r.send(t, t.Context(), "x-weir-deadline", "100ms")
 	if got.status != 429 || got.header.Get("retry-after") != "" {
 		t.Errorf("status %d, headers %v", got.status, got.header)
@@ -123,6 +113,7 @@ func goneForGood(t *testing.T, r *rig) {
 // nobodyContinues has a client wait for leave to send its body, and wants none to come.
 func nobodyContinues(t *testing.T, r *rig) {
 	c := r.dial(t, "POST /v1/completions HTTP/1.1\nhost: x\nexpect: 100-continue\ncontent-length: 10\n\n")
+	eventually(t, "weir has the request", func() bool { return r.Server.Stats().Streams == 1 })
 	c.Conn.SetReadDeadline(time.Now().Add(time.Second))
 	if line, err := c.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%q, %v", line, err)
@@ -144,24 +135,16 @@ func decisionIsNotLogged(t *testing.T, r *rig) {
 	if e := r.oneEnded(t); e.State != route.Picked {
 		t.Errorf("state %v", e.State)
 	}
-	var log []byte
-	eventually(t, "the access log has a line", func() bool {
-		log, _ = os.ReadFile(filepath.Join(r.Dir, "access.log"))
-		return bytes.HasSuffix(log, []byte("\n"))
-	})
-	if !bytes.Contains(log, []byte(`"weir":null`)) {
-		t.Errorf("%s", log)
+	if lines := r.accessLog(t, "", 1); !strings.Contains(lines[0], `"weir":null`) {
+		t.Error(lines[0])
 	}
 }
 
 // bulkGoesPast has weir die while it holds bulk: that reaches the replicas without a pick, though no seat is free.
 func bulkGoesPast(t *testing.T, r *rig) {
 	r.occupy(t)
-	for _, b := range r.backends {
-		b.take()
-	}
 	done := r.send(t, t.Context(), "x-weir-class", "bulk")
-	eventually(t, "the request is held", func() bool { return r.held() == 1 })
+	r.awaitHeld(t, 1)
 	r.sever()
 	if got := <-done; got.status != 200 {
 		t.Errorf("status %d", got.status)
@@ -183,9 +166,7 @@ func bulkGoesPast(t *testing.T, r *rig) {
 // largeGoesPast sends a body in chunks that Envoy buffers, and that is too large for weir or for its time.
 func largeGoesPast(size int64) func(t *testing.T, r *rig) {
 	return func(t *testing.T, r *rig) {
-		req := newRequest(t, "POST", r.front+"/v1/chat/completions", "")
-		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(make([]byte, size))), -1
-		if got := exchange(t, http.DefaultClient, req); got.status != 200 {
+		if got := exchange(t, http.DefaultClient, inChunks(t, r.front+"/v1/chat/completions", bytes.NewReader(make([]byte, size)))); got.status != 200 {
 			t.Errorf("status %d", got.status)
 		}
 		if s := r.oneSeen(t); len(s.picks) > 0 {
@@ -197,9 +178,7 @@ func largeGoesPast(size int64) func(t *testing.T, r *rig) {
 // isTooLarge wants a body below weir's limit to be answered 413.
 func isTooLarge(client *http.Client, size int64) func(t *testing.T, r *rig) {
 	return func(t *testing.T, r *rig) {
-		req := newRequest(t, "POST", r.front+"/v1/chat/completions", "")
-		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(make([]byte, size))), size
-		if got, err := try(client, req); err != nil || got.status != 413 {
+		if got, err := try(client, newRequest(t, "POST", r.front+"/v1/chat/completions", string(make([]byte, size)))); err != nil || got.status != 413 {
 			t.Errorf("%d bytes: status %d, %v", size, got.status, err)
 		}
 	}
@@ -256,9 +235,6 @@ func clientNamesClass(t *testing.T, r *rig) {
 // held.
 func overflowGoesPast(t *testing.T, r *rig) {
 	r.occupy(t)
-	for _, b := range r.backends {
-		b.take()
-	}
 	if got := <-r.send(t, t.Context()); got.status != 200 {
 		t.Errorf("status %d", got.status)
 	}

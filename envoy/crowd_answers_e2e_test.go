@@ -2,7 +2,6 @@ package envoy_test
 
 import (
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +27,7 @@ func TestBreakers(t *testing.T) {
 		{"2,500 answers at once", "[{max_connections: 7000, max_pending_requests: 3500, max_requests: 3500, max_retries: 3500}]", manyAnswers},
 		{"overflow", "[{max_connections: 8, max_pending_requests: 4, max_requests: 4, max_retries: 4}]", overflowIsSeen},
 	} {
-		r := startRig(t, path, rigOptions{edits: []string{"{profile: 8B}", "{profile: 8B, seats: 700}", breakers, c.breakers, " message_timeout: 1s  ", " message_timeout: 20s "}}) // weir races here
+		r := startRig(t, path, rigOptions{edits: append([]string{"{profile: 8B}", "{profile: 8B, seats: 700}", breakers, c.breakers}, longTimeouts...)})
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r.serve(t, 700)
@@ -49,14 +48,11 @@ func manyAnswers(t *testing.T, r *rig) {
 		}
 		under = append(under, a)
 	}
-	stats, err := r.Stats("cluster.")
-	if leases, streams := r.leases(), r.Server.Stats().Streams; err != nil || leases != n || streams != n || stats["cluster.replicas.upstream_rq_active"] != n {
-		t.Errorf("%d leases, %d streams, %v requests at the replicas, %v: want %d of each", leases, streams, stats["cluster.replicas.upstream_rq_active"], err, n)
+	if leases, streams, active := r.leases(), r.Server.Stats().Streams, r.stat(t, "cluster.replicas.upstream_rq_active"); leases != n || streams != n || active != n {
+		t.Errorf("%d leases, %d streams, %v requests at the replicas: want %d of each", leases, streams, active, n)
 	}
 	began := time.Now()
-	for _, b := range r.backends {
-		close(b.hold)
-	}
+	r.release()
 	for _, a := range under {
 		text, err := io.ReadAll(a.resp.Body)
 		a.resp.Body.Close()
@@ -70,8 +66,10 @@ func manyAnswers(t *testing.T, r *rig) {
 		t.Errorf("%d requests reach the replicas, want %d", got, n)
 	}
 	for _, name := range []string{"replicas", "weir"} {
-		if stats, err := r.Stats("cluster." + name + ".upstream_rq_"); err != nil || stats["cluster."+name+".upstream_rq_pending_overflow"] != 0 || stats["cluster."+name+".upstream_rq_active_overflow"] != 0 {
-			t.Errorf("cluster %s overflows: %v, %v", name, stats, err)
+		for _, what := range []string{"pending", "active"} {
+			if n := r.stat(t, "cluster."+name+".upstream_rq_"+what+"_overflow"); n != 0 {
+				t.Errorf("cluster %s: %v %s overflow", name, n, what)
+			}
 		}
 	}
 }
@@ -83,28 +81,24 @@ func overflowIsSeen(t *testing.T, r *rig) {
 		t.Errorf("weir check finds %v", got)
 	}
 	r.occupy(t)
-	r.arrived(nil)
 	for range 3 {
 		got := <-r.send(t, t.Context())
 		if got.status != 503 || got.header.Get("x-envoy-overloaded") != "true" {
 			t.Errorf("status %d, header %v, body %q", got.status, got.header, got.body)
 		}
 	}
-	for _, b := range r.backends {
-		if all := b.take(); len(all) > 0 {
-			t.Errorf("%d requests arrive", len(all))
+	if all := r.takeSeen(); len(all) > 0 {
+		t.Errorf("%d requests arrive", len(all))
+	}
+	for name, want := range map[string]float64{"upstream_rq_active_overflow": 3, "upstream_rq_retry": 0, "circuit_breakers.default.rq_open": 1} {
+		if v := r.stat(t, "cluster.replicas."+name); v != want {
+			t.Errorf("%s is %v, want %v", name, v, want)
 		}
 	}
-	stats, err := r.Stats("cluster.replicas.")
-	if err != nil || stats["cluster.replicas.upstream_rq_active_overflow"] != 3 || stats["cluster.replicas.upstream_rq_retry"] != 0 || stats["cluster.replicas.circuit_breakers.default.rq_open"] != 1 {
-		t.Errorf("%v, %v", stats, err)
-	}
-	var log []byte
-	eventually(t, "the access log has them", func() bool {
-		log, _ = os.ReadFile(filepath.Join(r.Dir, "access.log"))
-		return strings.Count(string(log), `"flags":"UO"`) == 3
-	})
-	if !strings.Contains(string(log), `"details":"upstream_reset_before_response_started{overflow}"`) {
-		t.Errorf("the access log has\n%s", log)
+	lines := r.accessLog(t, `"flags":"UO"`, 3)
+	for _, line := range lines {
+		if len(lines) != 3 || !strings.Contains(line, `"details":"upstream_reset_before_response_started{overflow}"`) {
+			t.Errorf("of %d lines: %s", len(lines), line)
+		}
 	}
 }

@@ -65,12 +65,10 @@ func (a asked) code() string {
 
 // arrived counts how often each body has reached a backend since the last call, and returns the sum.
 func (r *rig) arrived(hashes map[[sha256.Size]byte]int) (n int) {
-	for _, b := range r.backends {
-		for _, s := range b.take() {
-			if _, ok := hashes[s.hash]; ok {
-				hashes[s.hash]++
-				n++
-			}
+	for _, s := range r.takeSeen() {
+		if _, ok := hashes[s.hash]; ok {
+			hashes[s.hash]++
+			n++
 		}
 	}
 	return n

@@ -1,7 +1,6 @@
 package envoy_test
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -31,9 +30,9 @@ func TestHeldCrowd(t *testing.T) {
 		t.Run("SIGTERM with 200 held", func(t *testing.T) { stoppedWhileHeld(t, r, w) })
 		t.Run("SIGKILL with 100 bulk held", func(t *testing.T) {
 			closed := killedWhileBulkHeld(t, r, weir)
-			if r.buffered {
+			if r.mode == envoy.Buffered {
 				control := startRig(t, find(t, envoy.Newest), rigOptions{edits: append([]string{"failure_mode_allow: false, ", ""}, edits...)})
-				killedWithBulkOpen(t, control, weir, closed)
+				killedWithBulkOpen(t, control, weir, r, closed)
 			}
 		})
 	})
@@ -44,28 +43,7 @@ func (r *rig) awaitIdle(t *testing.T) {
 	t.Helper()
 	eventually(t, "a pick", func() bool { return r.picked(t) })
 	r.awaitPool(t, "weir is idle", func(s route.Stats) bool { return leasesOf(s) == 0 && heldOf(s) == 0 })
-	r.arrived(nil)
-}
-
-func heldOf(s route.Stats) (n int) {
-	for _, held := range s.Held {
-		n += held
-	}
-	return n
-}
-
-// occupyAll takes the one seat of each replica, and returns what ends each answer.
-func (r *rig) occupyAll(t *testing.T) (leave []context.CancelFunc) {
-	t.Helper()
-	leave = r.occupy(t)
-	r.awaitPool(t, "every seat is taken", func(s route.Stats) bool { return leasesOf(s) == len(r.addrs) })
-	r.arrived(nil)
-	return leave
-}
-
-func (r *rig) awaitHeld(t *testing.T, n int) {
-	t.Helper()
-	r.awaitPool(t, strconv.Itoa(n)+" are held", func(s route.Stats) bool { return heldOf(s) == n })
+	r.takeSeen()
 }
 
 // envoyMemory is what Envoy has allocated, in bytes.
@@ -87,7 +65,7 @@ func (r *rig) envoyMemory(t *testing.T) float64 {
 // manyHeld holds 2,500 requests at once and lets them go: each is answered once, and nothing is left of them.
 func manyHeld(t *testing.T, r *rig) {
 	const n = 2500
-	leave := r.occupyAll(t)
+	seats := r.occupy(t)
 	weir, goroutines, proxy := r.metric(t, "process_resident_memory_bytes"), r.metric(t, "go_goroutines"), r.envoyMemory(t)
 	ends, hashes := r.crowd(t, n, "interactive", "")
 	r.awaitHeld(t, n)
@@ -97,9 +75,7 @@ func manyHeld(t *testing.T, r *rig) {
 		t.Errorf("%d of them have reached a replica", got)
 	}
 	began := time.Now()
-	for _, end := range leave {
-		end()
-	}
+	seats.end()
 	for range n {
 		if a := <-ends; a.status() != 200 {
 			t.Fatalf("status %d, %v, %s", a.status(), a.err, a.text)
@@ -119,7 +95,7 @@ func manyHeld(t *testing.T, r *rig) {
 // releaseOrder holds requests of both classes with and without deadlines, and lets one seat serve them one by one: by
 // class, then by deadline, then as they came.
 func releaseOrder(t *testing.T, r *rig) {
-	leave := r.occupyAll(t)
+	seats := r.occupy(t)
 	var done []<-chan reply
 	for i, headers := range [][]string{
 		{"x-weir-class", "bulk"},                                     // 300 s
@@ -134,7 +110,7 @@ func releaseOrder(t *testing.T, r *rig) {
 		done = append(done, r.send(t, t.Context(), append(headers, "x-mark", strconv.Itoa(i))...))
 		r.awaitHeld(t, i+1)
 	}
-	leave[2]()
+	seats[2]()
 	for i := range done {
 		if got := <-done[i]; got.status != 200 {
 			t.Errorf("request %d: status %d", i, got.status)
@@ -153,25 +129,23 @@ func releaseOrder(t *testing.T, r *rig) {
 	if want := []string{"4", "3", "7", "2", "5", "6", "1", "0"}; len(order) != 1 || !slices.Equal(order[0], want) {
 		t.Errorf("the one replica with a seat serves %v, want %v", order, want)
 	}
-	for _, end := range leave {
-		end()
-	}
+	seats.end()
 	r.awaitPool(t, "weir is idle", func(s route.Stats) bool { return leasesOf(s) == 0 })
 }
 
 // stoppedWhileHeld stops weir in order while it holds 200. Two seats come free, and two go on; of the others each gets 503
 // and a time to come back, at the end of the drain, and none goes past the gate: neither those that fail open.
 func stoppedWhileHeld(t *testing.T, r *rig, w *weirProc) {
-	leave := r.occupyAll(t)
-	interactive, bodies := r.crowd(t, 100, "interactive", "events=100000&every=100ms")
-	bulk, more := r.crowd(t, 100, "bulk", "events=100000&every=100ms")
+	seats := r.occupy(t)
+	interactive, bodies := r.crowd(t, 100, "interactive", endless)
+	bulk, more := r.crowd(t, 100, "bulk", endless)
 	r.awaitHeld(t, 200)
 	if err := w.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	leave[0]()
-	leave[3]()
+	seats[0]()
+	seats[3]()
 	released := 0
 	for class, ends := range map[string]<-chan asked{"interactive": interactive, "bulk": bulk} {
 		for range cap(ends) {

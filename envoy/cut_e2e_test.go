@@ -25,7 +25,7 @@ func TestHoldsBeyondMessageTimeout(t *testing.T) {
 			show  func(t *testing.T, r *rig)
 		}{
 			{"accepted", nil, func(t *testing.T, r *rig) {
-				overrideHolds(t, r)
+				bothHeldFor(t, r, 600*time.Millisecond)
 				clientHasATimeout(t, r)
 			}},
 			{"ignored", []string{"max_message_timeout: 600s", "max_message_timeout: 304s"}, overrideIgnored},
@@ -40,49 +40,42 @@ func TestHoldsBeyondMessageTimeout(t *testing.T) {
 	}
 }
 
-// tries is how often a test tries what a pause of 200 ms somewhere on a busy machine undoes.
+// tries is how often a test tries what a pause somewhere on a busy machine undoes.
 const tries = 5
 
 // heldBoth takes every seat, and has a request of each class held.
-func (r *rig) heldBoth(t *testing.T) (leave func(), interactive, bulk <-chan reply) {
+func (r *rig) heldBoth(t *testing.T) (seats answers, interactive, bulk <-chan reply) {
 	t.Helper()
-	ends := r.occupy(t)
-	eventually(t, "every seat is taken", func() bool {
-		if r.leases() < len(r.addrs) {
-			ends = append(ends, r.occupy(t)...)
-		}
-		return r.leases() == len(r.addrs)
-	})
+	seats = r.occupy(t)
 	r.edge.take()
-	for _, b := range r.backends {
-		b.take()
-	}
-	interactive, bulk = r.send(t, t.Context()), r.send(t, t.Context(), "x-weir-class", "bulk")
-	return func() {
-		for _, end := range ends {
-			end()
-		}
-	}, interactive, bulk
+	return seats, r.send(t, t.Context()), r.send(t, t.Context(), "x-weir-class", "bulk")
 }
 
-func overrideHolds(t *testing.T, r *rig) {
-	const long = 600 * time.Millisecond
+// bothHeldFor holds a request of a route that fails open and one of a route that fails closed for so long: neither goes
+// past the gate before, and both go on as picked.
+func bothHeldFor(t *testing.T, r *rig, long time.Duration) {
 	for try := range tries {
-		leave, interactive, bulk := r.heldBoth(t)
+		seats, interactive, bulk := r.heldBoth(t)
 		time.Sleep(long)
-		held := r.held()
-		leave()
+		held, early := r.held(), len(r.takeSeen())
+		seats.end()
 		one, two := <-interactive, <-bulk
-		waited := 0
+		waited, picked := 0, 0
 		for _, e := range r.drainedEnds(t) {
 			if e.Wait >= long/2 && e.Outcome == route.Answered && e.Served == route.First {
 				waited++
 			}
 		}
-		if held == 2 && one.status == 200 && two.status == 200 && waited == 2 {
+		for _, s := range r.takeSeen() {
+			if len(s.picks) == 1 {
+				picked++
+			}
+		}
+		if held == 2 && early == 0 && one.status == 200 && two.status == 200 && min(one.took, two.took) >= long && waited == 2 && picked == 2 {
 			return
 		}
-		t.Logf("try %d: %d held after %v, statuses %d and %d, %d of 2 waited", try, held, long, one.status, two.status, waited)
+		t.Logf("try %d: %d held after %v, %d went past; statuses %d after %v and %d after %v; %d of 2 waited, %d arrive with a pick",
+			try, held, long, early, one.status, one.took, two.status, two.took, waited, picked)
 	}
 	t.Errorf("in %d tries not both go on", tries)
 }
@@ -92,11 +85,11 @@ func overrideHolds(t *testing.T, r *rig) {
 func clientHasATimeout(t *testing.T, r *rig) {
 	hit := 0
 	for try := 0; hit == 0 && try < tries; try++ {
-		leave, interactive, bulk := r.heldBoth(t)
+		seats, interactive, bulk := r.heldBoth(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
 		<-r.send(t, ctx)
 		cancel()
-		leave()
+		seats.end()
 		<-interactive
 		<-bulk
 		for _, e := range r.drainedEnds(t) {
@@ -120,10 +113,10 @@ func clientHasATimeout(t *testing.T, r *rig) {
 // held any longer, and the outcome and the log to say what it was.
 func overrideIgnored(t *testing.T, r *rig) {
 	for try := range tries {
-		leave, interactive, bulk := r.heldBoth(t)
+		seats, interactive, bulk := r.heldBoth(t)
 		one, two := <-interactive, <-bulk
 		eventually(t, "nothing is held", func() bool { return r.held() == 0 })
-		leave()
+		seats.end()
 		if s := r.oneSeen(t); one.status != 200 || len(s.picks) > 0 {
 			t.Errorf("the interactive one: status %d, picks %v", one.status, s.picks)
 		}
@@ -147,11 +140,4 @@ func overrideIgnored(t *testing.T, r *rig) {
 	if strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "max_message_timeout=5m4s max_message_timeout_needed=5m5s") {
 		t.Errorf("weir says\n%s", log)
 	}
-}
-
-// drainedEnds returns the requests that ended, when weir holds nothing any more.
-func (r *rig) drainedEnds(t *testing.T) []ended {
-	t.Helper()
-	r.drained(t)
-	return r.edge.take()
 }

@@ -1,12 +1,10 @@
 package envoy_test
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,11 +26,16 @@ type killing struct {
 	arrived       int // of these, at a replica
 }
 
-// killBulk kills weir while it holds 100 of bulk beside interactive traffic. Of a second after that all are waited for.
-func (r *rig) killBulk(t *testing.T, weir string) (k killing) {
+// bulkPolicy is that of the weirs which killBulk starts.
+func (r *rig) bulkPolicy(t *testing.T) {
 	t.Helper()
 	r.policy(t, "seats: 1}", "kv_tokens: 20000}")
 	r.policy(t, "affinity: consistent_hash(prompt_prefix) ", "affinity: none ") // so that load alone spreads
+}
+
+// killBulk kills weir while it holds 100 of bulk beside interactive traffic. Of a second after that all are waited for.
+func (r *rig) killBulk(t *testing.T, weir string) (k killing) {
+	t.Helper()
 	w := r.startWeir(t, weir)
 	r.awaitIdle(t)
 	for i := range r.addrs { // three quarters of a replica's KV: bulk goes below 0.7 only
@@ -43,21 +46,16 @@ func (r *rig) killBulk(t *testing.T, weir string) (k killing) {
 	})
 	ends, bodies := r.crowd(t, 100, "bulk", busyBulk)
 	r.awaitHeld(t, 100)
-	load := r.measure(t)
+	load := r.load(t, busyInteractive)
 	time.Sleep(time.Second)
 	k.before = load.take()
 	w.kill()
-	if !r.buffered {
+	if r.mode == envoy.Streamed {
 		r.awaitFailed(t)
-		time.Sleep(200 * time.Millisecond) // those under way then
+		load.stop()
 		all := load.take()
-		bad := 0
-		for _, one := range all {
-			if failed(one) {
-				bad++
-			}
-		}
-		t.Logf("until Envoy's health check has failed, %d of %d interactive requests fail", bad, len(all))
+		t.Logf("until Envoy's health check has failed, %d of %d interactive requests fail", failures(all), len(all))
+		load = r.load(t, busyInteractive)
 	}
 	time.Sleep(time.Second)
 	load.stop()
@@ -74,6 +72,7 @@ func (r *rig) killBulk(t *testing.T, weir string) (k killing) {
 // killedWhileBulkHeld has bulk fail closed: none of it reaches a replica. In BUFFERED every interactive request goes on,
 // also those under way; in FULL_DUPLEX_STREAMED they fail until Envoy's health check has.
 func killedWhileBulkHeld(t *testing.T, r *rig, weir string) killing {
+	r.bulkPolicy(t)
 	k := r.killBulk(t, weir)
 	for _, a := range k.bulk {
 		if a.status() != 503 {
@@ -90,8 +89,8 @@ func killedWhileBulkHeld(t *testing.T, r *rig, weir string) killing {
 		t.Errorf("%d of bulk reach a replica", n)
 	}
 	for when, all := range map[string][]reply{"before": k.before, "after": k.after} {
-		if slices.ContainsFunc(all, failed) || len(all) < 20 {
-			t.Errorf("%s: some of %d interactive requests fail", when, len(all))
+		if n := failures(all); n > 0 || len(all) < 20 {
+			t.Errorf("%s: %d of %d interactive requests fail", when, n, len(all))
 		}
 	}
 	return k
@@ -102,17 +101,22 @@ func killedWhileBulkHeld(t *testing.T, r *rig, weir string) killing {
 const worth = 5
 
 // killedWithBulkOpen is the control: where the route of bulk fails open all of it reaches the replicas, and interactive
-// requests wait behind it.
-func killedWithBulkOpen(t *testing.T, r *rig, weir string, closed killing) {
-	open := r.killBulk(t, weir)
-	if open.arrived != 100 || slices.ContainsFunc(open.bulk, func(a asked) bool { return a.status() != 200 }) {
-		t.Errorf("%d of bulk reach a replica", open.arrived)
+// requests wait behind it. before is the rig where it is closed, and closed what came of that, which a pause of the
+// machine may have spoilt: then both are killed once more.
+func killedWithBulkOpen(t *testing.T, r *rig, weir string, before *rig, closed killing) {
+	r.bulkPolicy(t)
+	for range tries {
+		open := r.killBulk(t, weir)
+		if open.arrived != 100 || slices.ContainsFunc(open.bulk, func(a asked) bool { return a.status() != 200 }) {
+			t.Errorf("%d of bulk reach a replica", open.arrived)
+		}
+		p, q := p99(closed.after), p99(open.after)
+		if t.Logf("interactive p99 after the kill: %v, with bulk open %v, %.0f times", p, q, q.Seconds()/p.Seconds()); q >= worth*p {
+			return
+		}
+		closed = before.killBulk(t, weir)
 	}
-	p, q := p99(closed.after), p99(open.after)
-	t.Logf("interactive p99 after the kill: %v, with bulk open %v, %.0f times", p, q, q.Seconds()/p.Seconds())
-	if q < worth*p {
-		t.Errorf("interactive p99 after the kill is %v, with bulk open %v: want %d times", p, q, worth)
-	}
+	t.Errorf("in %d tries interactive p99 after the kill is not %d times as long with bulk open", tries, worth)
 }
 
 // policy changes the file that weir reads when it starts next, which Envoy has read.
@@ -138,59 +142,8 @@ func (r *rig) occupyKV(t *testing.T, i int) {
 	for len(body) < 58_000 {
 		body = append(body, " words"...)
 	}
-	resp, err := http.DefaultClient.Do(newRequest(t, "POST", r.front+"/v1/completions?events=100000&every=100ms", string(append(body, `"}`...))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { resp.Body.Close() })
+	r.begin(t, t.Context(), "/v1/completions?"+endless, string(append(body, `"}`...)))
 }
-
-// measured is interactive traffic.
-type measured struct {
-	stop func()
-
-	mu  sync.Mutex
-	all []reply
-}
-
-// measure sends small requests, four at a time, until stop.
-func (r *rig) measure(t *testing.T) *measured {
-	t.Helper()
-	m, done := &measured{}, make(chan struct{})
-	var workers sync.WaitGroup
-	for range 4 {
-		workers.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				case <-time.After(5 * time.Millisecond):
-				}
-				got, _ := try(http.DefaultClient, newRequest(t, "POST", r.front+"/v1/chat/completions?"+busyInteractive, chat)) // a failure has status 0
-				m.mu.Lock()
-				m.all = append(m.all, got)
-				m.mu.Unlock()
-			}
-		})
-	}
-	m.stop = sync.OnceFunc(func() {
-		close(done)
-		workers.Wait()
-	})
-	t.Cleanup(m.stop)
-	return m
-}
-
-// take returns what was answered since the last call.
-func (m *measured) take() []reply {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := m.all
-	m.all = nil
-	return all
-}
-
-func failed(r reply) bool { return r.status != http.StatusOK }
 
 func p99(all []reply) time.Duration {
 	slices.SortFunc(all, func(a, b reply) int { return int(a.took - b.took) })

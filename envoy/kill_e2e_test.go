@@ -2,19 +2,18 @@ package envoy_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/weirproxy/weir/envoy"
 	"github.com/weirproxy/weir/pkg/route"
 )
 
@@ -48,7 +47,7 @@ func (r *rig) startWeir(t *testing.T, path string) *weirProc {
 	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
-	w.Process = cmd.Process
+	w.Process, r.edge = cmd.Process, nil
 	w.kill = sync.OnceFunc(func() {
 		w.Process.Kill()
 		<-w.ended
@@ -60,40 +59,6 @@ func (r *rig) startWeir(t *testing.T, path string) *weirProc {
 	return w
 }
 
-// pools returns what weir's /debug/pool shows; an error while it does not listen.
-func (r *rig) pools() (s route.Stats, err error) {
-	resp, err := http.Get(r.admin + "/debug/pool")
-	if err != nil {
-		return s, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return s, err
-	}
-	var page []route.Stats
-	if err := json.Unmarshal(text, &page); err != nil || len(page) != 1 {
-		return s, fmt.Errorf("/debug/pool: %v in %s", err, text)
-	}
-	return page[0], nil
-}
-
-// awaitPool waits until a pool of the weir process is as is says.
-func (r *rig) awaitPool(t *testing.T, what string, is func(s route.Stats) bool) {
-	t.Helper()
-	eventually(t, what, func() bool {
-		s, err := r.pools()
-		return err == nil && is(s)
-	})
-}
-
-func leasesOf(s route.Stats) (n int) {
-	for _, at := range s.Replicas {
-		n += at.Leases
-	}
-	return n
-}
-
 // picked reports whether a request went past weir: its pick is on it.
 func (r *rig) picked(t *testing.T) bool {
 	t.Helper()
@@ -102,12 +67,8 @@ func (r *rig) picked(t *testing.T) bool {
 	if _, err := try(http.DefaultClient, req); err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range r.backends {
-		for _, s := range b.take() {
-			return len(s.picks) > 0
-		}
-	}
-	return false
+	all := r.takeSeen()
+	return len(all) > 0 && len(all[0].picks) > 0
 }
 
 // resume is how soon after weir listens again picks must be back.
@@ -120,15 +81,16 @@ func killed(t *testing.T, r *rig, weir string) {
 	kill := r.startWeir(t, weir).kill
 	eventually(t, "a pick", func() bool { return r.picked(t) })
 	r.awaitPool(t, "weir is idle", func(s route.Stats) bool { return leasesOf(s) == 0 })
-	answer := r.stream(t, t.Context(), "events=100000&every=20ms")
-	r.occupyRest(t)
+	began := time.Now()
+	answer := r.stream(t, t.Context(), endless)
+	r.occupy(t)
 	var held []<-chan reply
 	for range 5 {
 		held = append(held, r.send(t, t.Context(), pickHeader, r.addrs[0]))
 	}
-	r.awaitPool(t, "5 held", func(s route.Stats) bool { return s.Held["interactive"] == 5 })
+	r.awaitHeld(t, 5)
 	kill()
-	want := map[bool]int{true: 200, false: 503}[r.buffered]
+	want := map[envoy.Mode]int{envoy.Buffered: 200, envoy.Streamed: 503}[r.mode]
 	for range held {
 		if got := <-held[0]; got.status != want {
 			t.Errorf("a held request ends with %d after %v, want %d", got.status, got.took, want)
@@ -136,38 +98,35 @@ func killed(t *testing.T, r *rig, weir string) {
 		held = held[1:]
 	}
 	r.goesOnWithout(t)
-	if r.buffered {
-		if _, err := answer.Body.Read(make([]byte, 64<<10)); err != nil {
-			t.Errorf("an answer under way: %v", err)
-		}
+	if r.mode == envoy.Buffered {
+		goesOn(t, answer, began)
 	}
-	r.startWeir(t, weir)
-	r.awaitPool(t, "weir listens", func(route.Stats) bool { return true })
-	began := time.Now()
-	for !r.picked(t) && time.Since(began) < patience {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if took := time.Since(began); took > resume {
-		t.Errorf("picks are back %v after weir, want %v", took, resume)
-	} else {
-		t.Logf("picks are back %v after weir", took)
-	}
+	r.resumes(t, weir)
 }
 
-// occupyRest takes the seats of all replicas but one.
-func (r *rig) occupyRest(t *testing.T) {
+// resumes starts weir, and wants picks to be back in time.
+func (r *rig) resumes(t *testing.T, weir string) {
 	t.Helper()
-	for range r.addrs[1:] {
-		r.stream(t, t.Context(), "events=100000&every=20ms")
+	for range tries {
+		w := r.startWeir(t, weir)
+		r.awaitPool(t, "weir listens", func(route.Stats) bool { return true })
+		began := time.Now()
+		eventually(t, "picks are back", func() bool { return r.picked(t) })
+		took := time.Since(began)
+		if t.Logf("picks are back %v after weir", took); took <= resume {
+			return
+		}
+		w.kill()
+		r.awaitFailed(t)
 	}
-	r.awaitPool(t, "every seat is taken", func(s route.Stats) bool { return leasesOf(s) == len(r.addrs) })
+	t.Errorf("in %d tries picks are not back within %v", tries, resume)
 }
 
 // goesOnWithout wants requests to be answered, without a pick and on more than one replica, while weir is gone: in
 // BUFFERED at once, in FULL_DUPLEX_STREAMED from the failure of the health checks on.
 func (r *rig) goesOnWithout(t *testing.T) {
 	t.Helper()
-	if r.buffered { // at once
+	if r.mode == envoy.Buffered { // at once
 		r.without(t, 10)
 	}
 	r.awaitFailed(t)
@@ -185,29 +144,12 @@ func (r *rig) awaitFailed(t *testing.T) {
 // without sends n requests of clients that name a host.
 func (r *rig) without(t *testing.T, n int) {
 	t.Helper()
-	for _, b := range r.backends {
-		b.take()
+	r.takeSeen()
+	counts, picks := r.spread(t, n, r.front+"/v1/chat/completions", r.addrs[0])
+	if picks > 0 {
+		t.Errorf("%d of a client's picks arrive", picks)
 	}
-	for range n {
-		req := newRequest(t, "POST", r.front+"/v1/chat/completions", chat)
-		req.Header.Set(pickHeader, r.addrs[0])
-		if got := exchange(t, http.DefaultClient, req); got.status != 200 {
-			t.Errorf("a request without weir: status %d", got.status)
-		}
-	}
-	served := 0
-	for _, b := range r.backends {
-		all := b.take()
-		if len(all) > 0 {
-			served++
-		}
-		for _, s := range all {
-			if len(s.picks) > 0 {
-				t.Errorf("a client's pick %v arrives", s.picks)
-			}
-		}
-	}
-	if n >= 40 && served < 2 {
-		t.Errorf("the fallback uses %d replicas", served)
+	if n >= 40 && slices.Max(counts) == n {
+		t.Error("the fallback uses one replica")
 	}
 }

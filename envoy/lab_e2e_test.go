@@ -73,9 +73,8 @@ func TestSimulatedReplicas(t *testing.T) {
 				r.edge.stop()
 				r.serve(t, 1)
 				r.stages(t, []stage{{"the packages are refused", func(t *testing.T, r *rig) {
-					for _, leave := range r.occupyLab(t) {
-						defer leave()
-					}
+					long := fmt.Sprintf(`{"model": %q, "max_tokens": 100000, "stream": true, "prompt": "a long answer"}`, labModel)
+					defer r.occupyBy(t, "/v1/completions", long).end()
 					all(t, r.front, "limited")
 					done := make(chan struct{})
 					t.Cleanup(func() { <-done })
@@ -83,7 +82,7 @@ func TestSimulatedReplicas(t *testing.T) {
 						defer close(done)
 						all(t, r.front, "stopped")
 					}()
-					eventually(t, "the packages are held", func() bool { return r.held() == len(clients) })
+					r.awaitHeld(t, len(clients))
 					r.edge.stop()
 					<-done
 				}}})
@@ -153,23 +152,6 @@ func (r *rig) pairs(t *testing.T, path string) {
 	if len(used) < 3 {
 		t.Errorf("12 prefixes use %d of 4 replicas", len(used))
 	}
-}
-
-// occupyLab takes the one seat of each replica with a long answer.
-func (r *rig) occupyLab(t *testing.T) (leave []context.CancelFunc) {
-	t.Helper()
-	for range r.addrs {
-		ctx, cancel := context.WithCancel(t.Context())
-		t.Cleanup(cancel)
-		leave = append(leave, cancel)
-		body := fmt.Sprintf(`{"model": %q, "max_tokens": 100000, "stream": true, "prompt": "a long answer"}`, labModel)
-		resp, err := http.DefaultClient.Do(newRequest(t, "POST", r.front+"/v1/completions", body).WithContext(ctx))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { resp.Body.Close() })
-	}
-	return leave
 }
 
 // clients are the packages that the test uses, from PyPI, and the base URL of each below Envoy's.

@@ -1,8 +1,9 @@
 package envoy_test
 
 import (
+	"bufio"
 	"context"
-	"io"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -10,10 +11,21 @@ import (
 	"github.com/weirproxy/weir/pkg/route"
 )
 
-// stream starts a request whose answer is n events, and returns when its headers are there.
+// endless asks for an answer of half an hour, with an event each pace.
+const pace = 20 * time.Millisecond
+
+var endless = "events=100000&every=" + pace.String()
+
+// stream begins a request whose answer is events.
 func (r *rig) stream(t *testing.T, ctx context.Context, events string) *http.Response {
 	t.Helper()
-	resp, err := http.DefaultClient.Do(newRequest(t, "POST", r.front+"/v1/chat/completions?"+events, chat).WithContext(ctx))
+	return r.begin(t, ctx, "/v1/chat/completions?"+events, chat)
+}
+
+// begin starts a request, and returns when the headers of its answer are there.
+func (r *rig) begin(t *testing.T, ctx context.Context, target, body string) *http.Response {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(newRequest(t, "POST", r.front+target, body).WithContext(ctx))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,21 +33,40 @@ func (r *rig) stream(t *testing.T, ctx context.Context, events string) *http.Res
 	return resp
 }
 
-// leaseLivesAsAnswer streams an answer for a second: its lease is there at every event, and gone after the last.
+// untilEvent reads an answer up to an event.
+func untilEvent(t *testing.T, lines *bufio.Scanner, n int) {
+	t.Helper()
+	for want := fmt.Sprintf(eventLine, n); lines.Text() != want; {
+		if !lines.Scan() {
+			t.Fatalf("the answer ends before event %d: %v", n, lines.Err())
+		}
+	}
+}
+
+// goesOn wants an endless answer, which began at a time, to have an event that is sent after now: what lies in buffers
+// proves nothing.
+func goesOn(t *testing.T, answer *http.Response, began time.Time) {
+	t.Helper()
+	untilEvent(t, bufio.NewScanner(answer.Body), int(time.Since(began)/pace)+1)
+}
+
+// leaseLivesAsAnswer streams an answer for a second and until it is let go: its lease is there at every event, and gone
+// after the last.
 func leaseLivesAsAnswer(t *testing.T, r *rig) {
 	early := r.Server.Stats().Early
 	began := time.Now()
-	resp := r.stream(t, t.Context(), "events=20&every=50ms")
-	buf := make([]byte, 4096)
-	for {
+	lines := bufio.NewScanner(r.stream(t, t.Context(), "events=20&every=50ms&hold=1").Body)
+	for i := range 20 {
+		untilEvent(t, lines, i)
 		if n := r.leases(); n != 1 {
 			t.Fatalf("%d leases %v after the request began, and its answer is under way", n, time.Since(began))
 		}
-		if _, err := resp.Body.Read(buf); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	}
+	r.release()
+	for lines.Scan() {
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
 	}
 	took := time.Since(began)
 	e := r.oneEnded(t)
@@ -51,7 +82,7 @@ func leaseLivesAsAnswer(t *testing.T, r *rig) {
 func abortReturnsLease(t *testing.T, r *rig) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	resp := r.stream(t, ctx, "events=10000&every=20ms")
+	resp := r.stream(t, ctx, endless)
 	if _, err := resp.Body.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}

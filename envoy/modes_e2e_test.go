@@ -56,7 +56,7 @@ func TestModes(t *testing.T) {
 	var mu sync.Mutex
 	eachVersion(t, func(t *testing.T, path string) {
 		for _, mode := range allModes {
-			r := startRig(t, path, rigOptions{mode: mode, edits: slices.Concat(bufferOf(envoyBuffer), oldClients, upgradable)})
+			r := startRig(t, path, rigOptions{mode: mode, edits: slices.Concat(bufferOf(envoyBuffer), oldClients, upgradable, shortTimeouts)})
 			t.Run(string(mode), func(t *testing.T) {
 				t.Parallel()
 				got := map[string]string{}

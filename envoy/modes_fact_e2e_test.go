@@ -1,11 +1,9 @@
 package envoy_test
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -27,7 +25,10 @@ func prompt(size int, mark string) string {
 // post sends a body as HTTP/1.1, and once more where it has no answer: BUFFERED_PARTIAL at times forgets a large one.
 func (r *rig) post(t *testing.T, query, body string) reply {
 	t.Helper()
-	client := &http.Client{Timeout: patience / 3}
+	client := &http.Client{Timeout: patience}
+	if r.mode == envoy.Partial {
+		client.Timeout = patience / 3
+	}
 	for tries := 1; ; tries++ {
 		got, err := try(client, newRequest(t, "POST", r.front+"/v1/chat/completions"+query, body))
 		if err == nil {
@@ -47,7 +48,7 @@ func picksFollowed(t *testing.T, r *rig) string {
 	for i := range n {
 		req := newRequest(t, "POST", r.front+"/v1/chat/completions", prompt(100*i, "some"))
 		if i%2 == 0 {
-			req.Body, req.ContentLength = io.NopCloser(&slowReader{text: prompt(100*i, "some"), piece: 200, every: time.Millisecond}), -1
+			req = inChunks(t, r.front+"/v1/chat/completions", &slowReader{text: prompt(100*i, "some"), piece: 200, every: time.Millisecond})
 		}
 		exchange(t, http.DefaultClient, req)
 		s, e := r.oneSeen(t), r.oneEnded(t)
@@ -120,15 +121,11 @@ func framing(proto string) func(t *testing.T, r *rig) string {
 // postOld sends a body as HTTP/1.0, which Go's client does not speak.
 func (r *rig) postOld(t *testing.T, body string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.front, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.0\r\nhost: weir\r\ncontent-length: %d\r\n\r\n%s", len(body), body)
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil || resp.StatusCode != 200 {
-		t.Fatalf("HTTP/1.0: %v, %v", resp, err)
+	c := r.dial(t, fmt.Sprintf("POST /v1/chat/completions HTTP/1.0\nhost: weir\ncontent-length: %d\n\n", len(body)))
+	io.WriteString(c.Conn, body)
+	resp := c.answer(t)
+	if resp.StatusCode != 200 {
+		t.Fatalf("HTTP/1.0: %s", resp.Status)
 	}
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		t.Fatal(err)
@@ -163,23 +160,17 @@ func retried(size int) func(t *testing.T, r *rig) string {
 }
 
 func upgrades(t *testing.T, r *rig) string {
-	if status := tunnel(t, r, websocket); status != "" {
-		return status
-	}
-	return "no answer"
+	return fmt.Sprint(tunnel(t, r, websocket))
 }
 
 // holds tells whether a request can be held for longer than Envoy waits for weir by itself.
 func holds(t *testing.T, r *rig) string {
-	leave := r.occupy(t)
-	r.takeSeen()
+	seats := r.occupy(t)
 	done := r.send(t, t.Context())
-	eventually(t, "the request is held", func() bool { return r.held() == 1 })
+	r.awaitHeld(t, 1)
 	time.Sleep(holdFor)
 	held := r.held()
-	for _, end := range leave {
-		end()
-	}
+	seats.end()
 	if got := <-done; got.status != 200 || held != 1 {
 		return fmt.Sprint(got.status)
 	}
@@ -189,9 +180,8 @@ func holds(t *testing.T, r *rig) string {
 // diesHolding cuts Envoy's connections to weir while it holds a request.
 func diesHolding(t *testing.T, r *rig) string {
 	r.occupy(t)
-	r.takeSeen()
 	done := r.send(t, t.Context())
-	eventually(t, "the request is held", func() bool { return r.held() == 1 })
+	r.awaitHeld(t, 1)
 	r.edge.sever()
 	got, all := <-done, r.takeSeen()
 	if len(all) == 1 && got.status == 200 && all[0].hash == sha256.Sum256([]byte(chat)) {

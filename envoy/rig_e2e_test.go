@@ -2,9 +2,9 @@ package envoy_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -27,24 +27,29 @@ type rig struct {
 	front    string // URL of the listener through weir
 	plain    string // URL of the one past it
 	backends []*backend
-	addrs    []string // of the replicas: the backends', unless the test has others
-	mode     envoy.Mode
-	buffered bool
-	admin    string // URL of weir's admin listener, where weir runs as a process
+	addrs    []string   // of the replicas: the backends', unless the test has others
+	mode     envoy.Mode // never empty
+	admin    string     // URL of weir's admin listener, where weir runs as a process
 	*edge
 }
 
 // rigOptions are what tests of the rig differ in.
 type rigOptions struct {
-	mode  envoy.Mode
-	addrs []string // the replicas; none: four backends
-	edits []string // of the bootstrap, old and new text by turns
+	mode  envoy.Mode // empty: Buffered
+	addrs []string   // the replicas; none: four backends
+	edits []string   // of the bootstrap, old and new text by turns
 }
 
-// startRig starts all but weir.
+// longTimeouts is an Envoy that waits for weir on a busy machine; shortTimeouts is one that still notices when weir is gone.
+var (
+	longTimeouts  = []string{" message_timeout: 1s  ", " message_timeout: 20s ", "{timeout: 0.5s, interval", "{timeout: 20s, interval", "{interval: 2s, timeout: 3s}", "{interval: 20s, timeout: 20s}"}
+	shortTimeouts = []string{" message_timeout: 1s  ", " message_timeout: 3s  "}
+)
+
+// startRig starts all but weir. A failed test prints Envoy's log.
 func startRig(t *testing.T, path string, o rigOptions) *rig {
 	t.Helper()
-	r := &rig{addrs: o.addrs, mode: o.mode, buffered: o.mode != envoy.Streamed}
+	r := &rig{addrs: o.addrs, mode: cmp.Or(o.mode, envoy.Buffered)}
 	if len(r.addrs) == 0 {
 		for range 4 {
 			b := startBackend(t)
@@ -57,10 +62,10 @@ func startRig(t *testing.T, path string, o rigOptions) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	ports := freePorts(t, 4)
-	r.admin = fmt.Sprintf("http://127.0.0.1:%d", ports[3])
-	r.front, r.plain = fmt.Sprintf("http://127.0.0.1:%d", ports[0]), fmt.Sprintf("http://127.0.0.1:%d", ports[1])
-	p := envoy.Params{Front: ports[0], Plain: ports[1], Admin: ports[2], WeirAdmin: ports[3], Replicas: r.addrs, Mode: o.mode}
+	p := params(t)
+	p.Replicas, p.Mode = r.addrs, r.mode
+	r.admin = fmt.Sprintf("http://127.0.0.1:%d", p.WeirAdmin)
+	r.front, r.plain = fmt.Sprintf("http://127.0.0.1:%d", p.Front), fmt.Sprintf("http://127.0.0.1:%d", p.Plain)
 	r.Proc = start(t, envoy.Options{Path: path, Config: bootstrap(t, p, o.edits...), Dir: dir})
 	return r
 }
@@ -214,54 +219,9 @@ func (r *rig) awaitPick(t *testing.T) {
 	r.settle(t)
 }
 
-// settle waits until weir holds nothing, and forgets what ended and what the backends saw.
-func (r *rig) settle(t *testing.T) {
+func (r *rig) get(t *testing.T, path string) {
 	t.Helper()
-	eventually(t, "weir holds nothing", func() bool { return r.Server.Stats().Streams == 0 && r.leases() == 0 })
-	r.edge.take()
-	for _, b := range r.backends {
-		b.take()
-	}
-}
-
-// leases returns the live leases of all replicas.
-func (e *edge) leases() (n int) {
-	for _, at := range e.router.Stats(time.Now()).Replicas {
-		n += at.Leases
-	}
-	return n
-}
-
-// held returns the requests held at the gate.
-func (e *edge) held() (n int) {
-	for _, h := range e.router.Stats(time.Now()).Held {
-		n += h
-	}
-	return n
-}
-
-// patience bounds every wait for something that happens in milliseconds on a machine that is not busy.
-const patience = 15 * time.Second
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
-// get sends a GET and returns the status.
-func (r *rig) get(t *testing.T, path string) int {
-	t.Helper()
-	resp, err := http.Get(r.front + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode
+	req := newRequest(t, "GET", r.front+path, "")
+	req.Header.Del("content-type") // none is recorded
+	exchange(t, http.DefaultClient, req)
 }

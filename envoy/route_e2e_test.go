@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirproxy/weir/envoy"
 	"github.com/weirproxy/weir/pkg/route"
 )
 
@@ -52,13 +52,11 @@ func pickedIsServed(t *testing.T, r *rig) {
 		t.Errorf("%d of %d requests were served as picked, want 99.9 %% of %d", first, len(all), n)
 	}
 	wrong := 0
-	for _, b := range r.backends {
-		for _, s := range b.take() {
-			if len(s.picks) != 1 || !strings.HasPrefix(s.picks[0], s.at+",") {
-				wrong++
-			}
-			picked[s.at]--
+	for _, s := range r.takeSeen() {
+		if len(s.picks) != 1 || !strings.HasPrefix(s.picks[0], s.at+",") {
+			wrong++
 		}
+		picked[s.at]--
 	}
 	for at, left := range picked {
 		if left != 0 {
@@ -84,13 +82,9 @@ func bytesArrive(t *testing.T, r *rig) {
 	for proto, client := range map[string]*http.Client{"HTTP/1.1": http.DefaultClient, "HTTP/2": http2Client} {
 		for _, body := range bodies {
 			for _, chunked := range []bool{false, true} {
-				req := newRequest(t, "POST", r.front+"/v1/chat/completions", "")
-				req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+				req := newRequest(t, "POST", r.front+"/v1/chat/completions", string(body))
 				if chunked {
-					req.ContentLength = -1
-				}
-				if len(body) == 0 && !chunked {
-					req.Body = http.NoBody
+					req = inChunks(t, r.front+"/v1/chat/completions", bytes.NewReader(body))
 				}
 				name := fmt.Sprintf("%s, %d bytes, chunked %v", proto, len(body), chunked)
 				if got := exchange(t, client, req); got.status != 200 {
@@ -101,7 +95,7 @@ func bytesArrive(t *testing.T, r *rig) {
 				if s.hash != sha256.Sum256(body) {
 					t.Errorf("%s: %d other bytes arrive", name, s.size)
 				}
-				if r.buffered && !chunked && s.length != int64(len(body)) {
+				if r.mode == envoy.Buffered && !chunked && s.length != int64(len(body)) {
 					t.Errorf("%s: Content-Length %d arrives", name, s.length)
 				}
 			}
@@ -109,24 +103,10 @@ func bytesArrive(t *testing.T, r *rig) {
 	}
 }
 
-// oneSeen returns the one request that the backends saw.
-func (r *rig) oneSeen(t *testing.T) seen {
-	t.Helper()
-	var all []seen
-	for _, b := range r.backends {
-		all = append(all, b.take()...)
-	}
-	if len(all) != 1 {
-		t.Fatalf("%d requests arrive, want 1", len(all))
-	}
-	return all[0]
-}
-
 // withoutBody is models-as-a-service#1095 with the real Envoy.
 func withoutBody(t *testing.T, r *rig) {
 	for _, method := range []string{"GET", "HEAD", "OPTIONS", "DELETE", "POST"} {
 		req := newRequest(t, method, r.front+"/v1/models", "")
-		req.Body, req.ContentLength = http.NoBody, 0
 		if got := exchange(t, http.DefaultClient, req); got.status != 200 {
 			t.Errorf("%s: status %d", method, got.status)
 		}
@@ -134,20 +114,6 @@ func withoutBody(t *testing.T, r *rig) {
 			t.Errorf("%s: %v, served %v", method, e.Outcome, e.Served)
 		}
 	}
-}
-
-// oneEnded returns the one request that ended, when it has.
-func (r *rig) oneEnded(t *testing.T) ended {
-	t.Helper()
-	var all []ended
-	eventually(t, "the request has ended", func() bool {
-		all = append(all, r.edge.take()...)
-		return len(all) > 0
-	})
-	if len(all) != 1 {
-		t.Fatalf("%d requests ended, want 1", len(all))
-	}
-	return all[0]
 }
 
 // clientNamesNoHost is agentgateway PR#3144 and dynamo PR#8783 while weir is up: what the client names is gone.
@@ -171,12 +137,7 @@ func busyIsAvoided(t *testing.T, r *rig) {
 	giant := `{"model": "m", "prompt": "` + strings.Repeat("a giant prompt. ", 100_000) + `"}`
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	resp, err := http.DefaultClient.Do(newRequest(t, "POST", r.front+"/v1/completions?events=1000&every=20ms", giant).WithContext(ctx))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != 200 {
+	if resp := r.begin(t, ctx, "/v1/completions?"+endless, giant); resp.StatusCode != 200 {
 		t.Fatalf("the giant: status %d", resp.StatusCode)
 	}
 	busy := r.oneSeen(t).at
@@ -229,13 +190,11 @@ func headerValues(t *testing.T, r *rig) {
 
 // tooLarge is ai-gateway#1209: above 32 MiB Envoy answers 413 in BUFFERED and weir in FULL_DUPLEX_STREAMED.
 func tooLarge(t *testing.T, r *rig) {
-	body := make([]byte, 32<<20+1)
-	for i, want := range map[int]int{32 << 20: 200, 32<<20 + 1: 413} {
-		req := newRequest(t, "POST", r.front+"/v1/completions", "")
-		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body[:i])), int64(i)
+	for size, want := range map[int]int{32 << 20: 200, 32<<20 + 1: 413} {
+		req := newRequest(t, "POST", r.front+"/v1/completions", string(make([]byte, size)))
 		got, err := try(&http.Client{Timeout: patience}, req)
 		if err != nil || got.status != want {
-			t.Errorf("%d bytes: status %d, %v; want %d", i, got.status, err, want)
+			t.Errorf("%d bytes: status %d, %v; want %d", size, got.status, err, want)
 		}
 	}
 }

@@ -2,12 +2,9 @@ package envoy_test
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
@@ -122,29 +119,4 @@ func shape(r *extprocv3.ProcessingRequest) string {
 	}
 	slices.Sort(fields)
 	return strings.Join(fields, ", ")
-}
-
-// http2Client speaks cleartext HTTP/2 from the first byte.
-var http2Client = &http.Client{Transport: &http.Transport{Protocols: func() *http.Protocols {
-	p := new(http.Protocols)
-	p.SetUnencryptedHTTP2(true)
-	return p
-}()}}
-
-func newRequest(t *testing.T, method, url, body string) *http.Request {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("content-type", "application/json")
-	return req
-}
-
-// reply is an answer that came whole.
-type reply struct {
-	status int
-	header http.Header
-	body   string
-	took   time.Duration
 }

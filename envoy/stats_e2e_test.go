@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"os"
@@ -62,14 +61,10 @@ func TestStatsLogger(t *testing.T) {
 	defer leave()
 	body := `{"model": "m", "max_tokens": 9, "prompt": "` + strings.Repeat("words ", 40_000) + `"}`
 	for range 2 { // the second finds the first's prompt cached, and waits until little enough of it is ahead
-		resp, err := http.DefaultClient.Do(newRequest(t, "POST", r.front+"/v1/completions?events=100000&every=100ms", body).WithContext(ctx))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
+		r.begin(t, ctx, "/v1/completions?"+endless, body)
 	}
 	for r.leases() < 2*len(r.addrs) {
-		r.stream(t, ctx, "events=100000&every=100ms")
+		r.stream(t, ctx, endless)
 	}
 	interactive, bulk := r.send(t, t.Context()), r.send(t, t.Context(), "x-weir-class", "bulk")
 	eventually(t, "two are held", func() bool { return r.held() == 2 })
@@ -107,8 +102,7 @@ func TestStatsLogger(t *testing.T) {
 	if len(want) < 16 {
 		t.Errorf("the test's own requests have %v", want)
 	}
-	req := newRequest(t, "POST", r.front+"/v1/completions", "")
-	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(make([]byte, 32<<20+1))), -1 // with a length weir itself refuses it
+	req := inChunks(t, r.front+"/v1/completions", bytes.NewReader(make([]byte, 32<<20+1))) // with a length weir itself refuses it
 	if got, err := try(&http.Client{Timeout: patience}, req); err != nil || got.status != 413 {
 		t.Fatalf("Envoy's own refusal: %d, %v", got.status, err)
 	}

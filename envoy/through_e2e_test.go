@@ -42,7 +42,7 @@ var (
 func TestThroughEnvoy(t *testing.T) {
 	weir := build(t)
 	eachVersion(t, func(t *testing.T, path string) {
-		eachMode(t, path, rigOptions{edits: []string{"{profile: 8B}", "{profile: 8B, seats: 1}"}}, func(t *testing.T, r *rig) {
+		eachMode(t, path, rigOptions{edits: append([]string{"{profile: 8B}", "{profile: 8B, seats: 1}"}, shortTimeouts...)}, func(t *testing.T, r *rig) {
 			r.serve(t, 0)
 			r.stages(t, routing)
 			r.edge.stop()
