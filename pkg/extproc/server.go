@@ -61,7 +61,7 @@ func Default() Config { return Config{BodyLimit: 32 << 20, BodyMemory: 1536 << 2
 const (
 	// maxBodyLimit keeps BodyLimit and its slack inside a gRPC message's four-byte length.
 	maxBodyLimit = 1 << 30
-	// maxBodyMemory is more than any machine has.
+	// maxBodyMemory is 16 TiB, so that sums of such bounds stay far from the end of an int.
 	maxBodyMemory = 1 << 44
 )
 

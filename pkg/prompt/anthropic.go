@@ -134,9 +134,7 @@ func (p *Parser) turn() {
 	case open:
 		return
 	case p.is(role, "system"):
-		if !p.emptyText(content) {
-			p.add(&p.parts, tagText, content)
-		}
+		p.add(&p.parts, tagText, content)
 		p.fields = p.systemTexts(p.fields, p.parts)
 		return
 	case content.end == 0 && len(p.parts) == 0 && p.is(role, "user"):

@@ -26,7 +26,8 @@ type members struct {
 // body scans the outermost object.
 func (p *Parser) body(m *members) Reason {
 	s := &p.scan
-	p.head, p.tools, p.changes, p.fields, p.broken, p.over = p.head[:0], p.tools[:0], p.changes[:0], p.fields[:0], false, false
+	p.head, p.tools = p.head[:0], p.tools[:0]
+	p.restart()
 	if s.peek() != '{' {
 		return ReasonNotJSON
 	}

@@ -1,9 +1,14 @@
 package prompt
 
+// restart forgets the messages recorded so far: the last that a body has count.
+func (p *Parser) restart() {
+	p.fields, p.changes, p.broken, p.over = p.fields[:0], p.changes[:0], false, false
+}
+
 // messages scans the messages; false if they are no array.
 func (p *Parser) messages() bool {
 	s := &p.scan
-	p.fields, p.changes, p.broken, p.over = p.fields[:0], p.changes[:0], false, false
+	p.restart()
 	if s.peek() != '[' {
 		s.value()
 		return false

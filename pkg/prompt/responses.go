@@ -16,7 +16,8 @@ func (p *Parser) instructions(v span) {
 // sets m.reference.
 func (p *Parser) items(m *members) bool {
 	s := &p.scan
-	p.fields, p.changes, p.broken, p.over, m.reference = p.fields[:0], p.changes[:0], false, false, false
+	p.restart()
+	m.reference = false
 	switch s.peek() {
 	case '"':
 		p.append(&p.fields, tagUser, span{})
